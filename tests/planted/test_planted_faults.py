@@ -20,6 +20,7 @@ UNPLANTED = {
     "index-sanity": "of dump-log, which makes the check that a broker does; the audit's rules see more",
     "audit-failed": "needs a bug in raftlog",
     "file-gone": "needs a file that vanishes between two looks at it",
+    "directory-changed": "needs a file that changes between two looks at it",
     "segment-size": "needs a file of 2 GiB",
     "election-handover": "what Kafka leaves of raftlog's copies, and harmless",
     "replica-rot": "stands beside the damage itself wherever another replica is sound, and is harmless",

@@ -3,11 +3,16 @@
 
 from collections.abc import Callable, Iterator
 
+import attrs
+
 from raftlog.errors import StorageError
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import split
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.auditing.evidence import FileEvidence
+from raftlog.tools.auditing.unread_files import unread
+from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
+from raftlog.tools.catalogue.findings import Finding
 
 BatchReader = Callable[[FileEvidence, int, int], Iterator[RecordBatch]]
 """Yields the sound batches of a segment with base offsets from one (inclusive) to another (exclusive)."""
@@ -23,13 +28,39 @@ def read_batches(segment: FileEvidence, start_offset: int, end_offset: int) -> I
 
     A file that was deleted or became unreadable after the survey yields no more batches.
     """
+    return Rereading()(segment, start_offset, end_offset)
+
+
+@attrs.frozen
+class Rereading:
+    """Reads batches as ``read_batches`` does, and remembers what could not be read.
+
+    Attributes:
+        failures: findings for files that exist and could not be read.
+    """
+
+    failures: list[Finding] = attrs.field(factory=list)
+
+    def __call__(self, segment: FileEvidence, start_offset: int, end_offset: int) -> Iterator[RecordBatch]:
+        """Yield batches; the arguments are those of ``read_batches``."""
+        try:
+            yield from _batches(segment, start_offset, end_offset)
+        except StorageError as error:
+            failure = unread(error)
+            if failure.rule in UNREADABLE_RULES and failure not in self.failures:
+                self.failures.append(failure)
+
+
+def _batches(segment: FileEvidence, start_offset: int, end_offset: int) -> Iterator[RecordBatch]:
+    """Yield batches as ``read_batches`` does.
+
+    Raises:
+        StorageError: the file was deleted or became unreadable.
+    """
     before = [block.position for block in segment.blocks if block.start_offset <= start_offset]
-    try:
-        with open_source(segment.task.path) as source:
-            for piece in split(source, start=max(before, default=0)):
-                if isinstance(piece, RecordBatch) and piece.base_offset >= start_offset:
-                    if piece.base_offset >= end_offset:
-                        return
-                    yield piece
-    except StorageError:
-        return
+    with open_source(segment.task.path) as source:
+        for piece in split(source, start=max(before, default=0)):
+            if isinstance(piece, RecordBatch) and piece.base_offset >= start_offset:
+                if piece.base_offset >= end_offset:
+                    return
+                yield piece

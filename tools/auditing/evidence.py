@@ -71,6 +71,7 @@ class SurveyTask:
         size_bytes: size of the file when it was listed.
         index_sizes_bytes: sizes of the files of ``indexes`` when they were listed, by kind.
         was_named: whether the user named the file itself; the other files of its directory may then be unknown.
+        directory_was_named: whether the user named the file's directory itself, which is a partition's.
         snapshot_offsets: end offsets, ascending, of the KRaft snapshots in the directory that may end in this segment.
         next_base_offset: base offset of the following segment, or None.
         fingerprint: a text that changes whenever the file, or one of ``indexes``, is written to; may be empty.
@@ -92,6 +93,7 @@ class SurveyTask:
     size_bytes: int = 0
     index_sizes_bytes: Mapping[FileKind, int] = attrs.field(factory=dict)
     was_named: bool = False
+    directory_was_named: bool = False
     snapshot_offsets: Sequence[int] = ()
     next_base_offset: int | None = None
     fingerprint: str = ""

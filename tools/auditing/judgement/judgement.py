@@ -15,6 +15,7 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.crash_isolation import attempted, guarded
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
+from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
 
 # Judges are imported on first use: a segment that was named alone needs no judge of replicas or log directories.
@@ -61,10 +62,16 @@ def _told_once(findings: Sequence[Finding], replicas: Iterable[Sequence[Partitio
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     if len(replicas) == 1:
         return iter(())
-    from raftlog.tools.auditing.batch_reader import read_batches
+    from raftlog.tools.auditing.batch_reader import Rereading
     from raftlog.tools.auditing.judgement.replica_rules import judge_replicas
 
-    return judge_replicas(replicas, read_batches)
+    return _with_failures(judge_replicas(replicas, read := Rereading()), read.failures)
+
+
+def _with_failures(findings: Iterable[Finding], failures: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings, and then what could not be read meanwhile."""
+    yield from findings
+    yield from failures
 
 
 def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
@@ -308,6 +315,7 @@ def kept_of(partition: PartitionEvidence) -> PartitionEvidence:
 
 def _without_lists(file: FileEvidence) -> FileEvidence:
     beyond = tuple(finding for finding in file.findings if finding.rule == "index-beyond")
+    unread = tuple(finding for finding in file.findings if finding.rule in UNREADABLE_RULES)
     return FileEvidence(
-        file.task, beyond[:1], coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets
+        file.task, (*beyond[:1], *unread), coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets
     )

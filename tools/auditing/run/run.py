@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """One audit from paths to findings: tasks, surveys, judgements, and the account of all bytes."""
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from typing import Final
 
 import attrs
 
-from raftlog.file_paths import directory_of, split_path
-from raftlog.records.files.file_names import METADATA_TOPIC, DirectoryName, parse_directory_name
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
-from raftlog.tools.auditing.judgement.judgement import Judged, judge_in_groups
+from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.engine import survey_all
+from raftlog.tools.auditing.run.second_look import settle_groups
 from raftlog.tools.auditing.survey.survey import survey as survey_file
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREAD_RULES, UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
-
-_METADATA_DIRECTORY: Final = DirectoryName(METADATA_TOPIC, 0)
 
 
 def audit(
@@ -43,16 +40,11 @@ def audit(
     Raises:
         MissingExtraError: a package of an extra is not installed.
     """
-    problems: list[Finding] = []
+    paths, problems = list(paths), list[Finding]()
     with closing(survey_all(tasks_of(paths, problems, reads_messages=reads_messages), processes, survey)) as files:
         reported = files if surveyed is None else _reporting_each(files, surveyed)
-        for judged in judge_in_groups(in_partitions(reported)):
-            yield judged if judged.places else with_problems(judged, problems)
-
-
-def with_problems(judged: Judged, problems: Iterable[Finding]) -> Judged:
-    """Return the judgement of log directories, together with the problems found by listing directories."""
-    return judged.with_findings(_not_said(problems, judged.findings))
+        list_again = functools.partial(tasks_of, paths, reads_messages=reads_messages)
+        yield from settle_groups(in_partitions(reported), survey, problems, list_again)
 
 
 def tasks_of(paths: Iterable[str], problems: list[Finding], *, reads_messages: bool = False) -> Iterator[SurveyTask]:
@@ -62,22 +54,6 @@ def tasks_of(paths: Iterable[str], problems: list[Finding], *, reads_messages: b
             problems.append(task)
         else:
             yield attrs.evolve(task, reads_messages=True) if reads_messages else task
-
-
-def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the problems, except an empty directory that has a worse finding.
-
-    That is a voter's directory, whose votes are lost, or one whose records a checkpoint knows of.
-    """
-    forgetful = {directory_of(each.path) for each in findings if each.rule == "election-missing"}
-    missing = {each.path for each in findings if each.rule == "partition-missing"}
-    for problem in problems:
-        directory, name = split_path(problem.path)
-        is_empty = problem.rule == "directory-empty"
-        is_metadata = is_empty and parse_directory_name(name) == _METADATA_DIRECTORY
-        is_reported = is_metadata and not forgetful.isdisjoint({directory, problem.path})
-        if not is_reported and not (is_empty and problem.path in missing):
-            yield problem
 
 
 def _reporting_each(files: Iterable[FileEvidence], surveyed: Callable[[FileEvidence], None]) -> Iterator[FileEvidence]:

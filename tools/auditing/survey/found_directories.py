@@ -26,6 +26,7 @@ from raftlog.records.files.file_names import (
 from raftlog.storage.reading.directory_listing import DirectoryListing, EntryKind
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import Place
+from raftlog.tools.auditing.unread_files import DELETED
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import input_file
 
@@ -52,16 +53,27 @@ class FoundDirectory:
         place: what it contains.
         path: its path.
         names: the files in it that the user named one by one; None for all files.
+        was_named: whether the user named the directory itself.
     """
 
     place: Place
     path: str
     names: frozenset[str] | None = None
+    was_named: bool = False
 
     @property
     def is_partition(self) -> bool:
         """Whether it is a partition's directory, not a log directory itself."""
         return self.place.topic != ""
+
+    def was_deleted(self, error: StorageError) -> bool:
+        """Whether an error of listing it says that a running node has deleted it.
+
+        A disk that was unmounted, or a path that means another place now, looks alike. Nodes delete partitions only,
+        and then other things are still beside it.
+        """
+        is_missing = isinstance(error, MissingFileError) and self.is_partition and not self.was_named
+        return is_missing and has_entries(_parent(self.path))
 
 
 @attrs.frozen
@@ -158,7 +170,8 @@ class DirectorySearch:
                 self._add_log_directory(listing)
             elif listing.is_partition:
                 is_empty = False
-                self._add_partition(below, has_election=FileKind.QUORUM_STATE in listing.kinds)
+                has_election = FileKind.QUORUM_STATE in listing.kinds
+                self._add_partition(below, has_election=has_election, was_named=below == path)
                 self._name_meta_properties(below)
             else:
                 waiting += (join_path(below, name) for name in sorted(listing.directories, reverse=True))
@@ -168,7 +181,7 @@ class DirectorySearch:
     def _add_log_directory(self, listing: _Listing) -> None:
         self._found[listing.path] = FoundDirectory(Place(listing.path), listing.path)
         for path in listing.partition_paths():
-            if not self._is_on_its_way_out(path) and self._is_new(path):
+            if not self._is_on_its_way_out(path) and self._is_new(path, log_directory=listing.path):
                 self._add_partition(path, log_directory=listing.path)
 
     def _is_on_its_way_out(self, path: str) -> bool:
@@ -183,8 +196,11 @@ class DirectorySearch:
         self.problems.append(Finding(path, "file-left-over", reason))
         return True
 
-    def _add_partition(self, path: str, *, has_election: bool = False, log_directory: str | None = None) -> None:
-        self._found[path] = FoundDirectory(_place_of_partition(path, log_directory, has_election=has_election), path)
+    def _add_partition(
+        self, path: str, *, has_election: bool = False, log_directory: str | None = None, was_named: bool = False
+    ) -> None:
+        place = _place_of_partition(path, log_directory, has_election=has_election)
+        self._found[path] = FoundDirectory(place, path, was_named=was_named)
 
     def _name_meta_properties(self, path: str) -> None:
         """Add the meta.properties beside a partition's directory, although only the directory was named."""
@@ -208,11 +224,15 @@ class DirectorySearch:
             return None
         return _Listing(path, directories, kinds, self._listing)
 
-    def _is_new(self, path: str) -> bool:
+    def _is_new(self, path: str, *, log_directory: str | None = None) -> bool:
+        """Whether a directory is met for the first time; False if it cannot be listed, which is reported."""
         try:
             identity = self._listing.identity(path)
         except StorageError as error:
-            self._complain(path, "listed", error)
+            if log_directory is not None and FoundDirectory(Place(log_directory, path), path).was_deleted(error):
+                self.problems.append(Finding(path, "file-gone", DELETED))
+            else:
+                self._complain(path, "listed", error)
             return False
         is_new = identity not in self._seen
         self._seen.add(identity)
@@ -220,6 +240,14 @@ class DirectorySearch:
 
     def _complain(self, path: str, what: str, error: StorageError) -> None:
         self.problems.append(Finding(path, "file-unreadable", f"it cannot be {what}: {error.cause}"))
+
+
+def has_entries(path: str) -> bool:
+    """Whether a directory can be listed, and has anything in it. A remote one is taken for unchanged."""
+    try:
+        return is_remote(path) or next(DirectoryListing().entries(path), None) is not None
+    except StorageError:
+        return False
 
 
 def _of_named_files(listing: DirectoryListing, path: str, names: set[str]) -> Iterator[FoundDirectory]:

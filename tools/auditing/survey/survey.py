@@ -8,13 +8,15 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import InvariantViolation, MissingFileError, StorageError
+from raftlog.errors import InvariantViolation, StorageError
 from raftlog.records.batches.window import ByteSource
 from raftlog.records.files.file_names import FileKind, FileState
-from raftlog.storage.reading.file_source import open_source, read_file
+from raftlog.storage.reading.file_source import STANDARD_INPUT, open_source, read_file
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.survey.bounded_source import BoundedSource
 from raftlog.tools.auditing.survey.segment_survey import survey_segment
 from raftlog.tools.auditing.survey.tasks import INDEX_KINDS
+from raftlog.tools.auditing.unread_files import unread
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES, RECORD_KINDS
@@ -36,7 +38,7 @@ def survey(task: SurveyTask) -> FileEvidence:
     try:
         return _survey(task)
     except StorageError as error:
-        return FileEvidence(task, (_unread(error),))
+        return FileEvidence(task, (unread(error),))
 
 
 def _survey(task: SurveyTask) -> FileEvidence:
@@ -65,7 +67,7 @@ def _survey_segment(task: SurveyTask) -> FileEvidence:
         try:
             indexes[kind] = read_file(path, _MAX_INDEX_SIZE)
         except StorageError as error:
-            problems.append(_unread(error))
+            problems.append(unread(error))
     evidence = _survey_batches(task, lambda task, log: survey_segment(task, log, indexes))
     return attrs.evolve(evidence, findings=(*evidence.findings, *problems))
 
@@ -76,10 +78,11 @@ def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource],
     Raises:
         InvariantViolation: the account has fewer or more bytes than the file.
     """
-    with open_source(task.path) as source:
+    with open_source(task.path) as opened:
+        source = opened if _has_unknown_size(task) else BoundedSource(opened, task.size_bytes)
         size = source.size()
         evidence = survey(task, source)
-        has_changed = source.size() != size  # A log may grow, or be truncated, while it is read.
+        has_changed = source.size() != size  # A log may be truncated while it is read.
     coverage = evidence.coverage or Coverage()
     counted = coverage.explained_bytes + coverage.damaged_bytes + coverage.padding_bytes
     if counted != size and not has_changed:
@@ -92,15 +95,13 @@ def _survey_orphan(task: SurveyTask) -> FileEvidence:
     return FileEvidence(task, (Finding(task.path, "index-orphan", f"there is no segment beside it{beside}"),))
 
 
+def _has_unknown_size(task: SurveyTask) -> bool:
+    """Whether the file was not listed, or has no size before it is read."""
+    return not task.fingerprint or task.path == STANDARD_INPUT or _is_pipe(task.path)
+
+
 def _is_pipe(path: str) -> bool:
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - the path is kept as it was named
     except (OSError, ValueError):
         return False  # Opening it will report the error.
-
-
-def _unread(error: StorageError) -> Finding:
-    is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
-    if is_missing and not os.path.islink(error.path):  # noqa: PTH114
-        return Finding(error.path, "file-gone", "it was deleted after its directory was listed")
-    return Finding(error.path, "file-unreadable", f"{error.operation} failed: {error.cause}")

@@ -7,8 +7,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import attrs
+
 from raftlog.errors import MissingFileError, StorageError
-from raftlog.file_paths import join_path, name_of
+from raftlog.file_paths import directory_of, join_path, name_of
 from raftlog.records.files.file_names import (
     METADATA_TOPIC,
     OFFSET_CHECKPOINTS,
@@ -23,6 +25,7 @@ from raftlog.storage.reading.directory_listing import DirectoryListing, Entry, E
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.auditing.survey.found_directories import DirectorySearch, FoundDirectory
+from raftlog.tools.auditing.unread_files import DELETED
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import InputFile, input_file
 
@@ -55,6 +58,22 @@ def find_tasks(paths: Iterable[str]) -> Iterator[SurveyTask | Finding]:
         yield from _Files(directory, listing).tasks()
 
 
+def find_again(tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask | Finding]:
+    """List the directory of some tasks again, and yield what ``find_tasks`` would: what there is to survey now.
+
+    Args:
+        tasks: all those of one local directory, or of the files in it that were named; at least one.
+    """
+    first = tasks[0]
+    path = directory_of(first.path)
+    names = {name_of(path) for task in tasks for path in (task.path, *task.indexes.values())}
+    directory = FoundDirectory(
+        first.place, path, frozenset(names) if first.was_named else None, first.directory_was_named
+    )
+    for found in _Files(directory, DirectoryListing()).tasks():
+        yield attrs.evolve(found, reads_messages=first.reads_messages) if isinstance(found, SurveyTask) else found
+
+
 def _is_set_aside(name: str) -> bool:
     parsed = parse_directory_name(name)
     return parsed is not None and parsed.state in {DirectoryState.DELETE, DirectoryState.STRAY}
@@ -71,19 +90,25 @@ class _Files:
         self._set_aside: list[str] = []
 
     def tasks(self) -> Iterator[SurveyTask | Finding]:
-        """Yield the tasks, small files and snapshots before segments."""
+        """Yield the tasks: segments, and then the small files and snapshots that speak of them.
+
+        While a node writes, a file that is read later knows at least as much.
+        """
         yield from self._list()
         yield from self._second_names()
         segments: dict[str, dict[FileKind, InputFile]] = {}
+        others: list[InputFile] = []
         for name in sorted(self._statuses):
             file = self._file(name)
             if file.kind in _SEGMENT_PARTS and file.state is FileState.CURRENT:
                 segments.setdefault(name.removesuffix(file.kind.value), {})[file.kind] = file
             else:
-                yield self._task(file, {})
+                others.append(file)
         stems = sorted(segments)
         for stem, next_stem in itertools.zip_longest(stems, stems[1:]):
             yield self._segment_task(segments[stem], segments.get(next_stem))
+        for file in others:
+            yield self._task(file, {})
         if not segments and self._should_have_segments():
             yield Finding(self._directory.path, "directory-empty", "the directory of a partition has no segment")
 
@@ -99,7 +124,7 @@ class _Files:
                 yield from self._add(entry.name, entry)
         except StorageError as error:
             self._was_listed = False
-            rule = "file-gone" if isinstance(error, MissingFileError) else "file-unreadable"
+            rule = "file-gone" if directory.was_deleted(error) else "file-unreadable"
             yield Finding(directory.path, rule, f"it cannot be listed: {error.cause}")
 
     def _add_named(self, name: str) -> Iterator[Finding]:
@@ -117,7 +142,7 @@ class _Files:
             status = self._listing.status(path) if entry is None else entry.status()
         except StorageError as error:
             if isinstance(error, MissingFileError):
-                yield Finding(path, "file-gone", "it was deleted after its directory was listed")
+                yield Finding(path, "file-gone", DELETED)
             elif entry is None or parse_directory_name(name) is not None:
                 yield Finding(path, "file-unreadable", f"it cannot be opened: {error.cause}")
             else:
@@ -196,6 +221,7 @@ class _Files:
             size_bytes=sizes[0],
             index_sizes_bytes=dict(zip(indexes, sizes[1:], strict=True)),
             was_named=self._directory.names is not None,
+            directory_was_named=self._directory.was_named,
             snapshot_offsets=snapshot_offsets,
             next_base_offset=next_base_offset,
             fingerprint="|".join(status.fingerprint for status in statuses),

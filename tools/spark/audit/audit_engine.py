@@ -3,9 +3,11 @@
 
 Each task stores its evidence as Parquet when it is done. So a killed run continues where it stopped, and a later run
 surveys only the files that have changed. The driver holds a limited number of tasks, the keys of the stored evidence,
-and the evidence that log directories are compared with. It reads no file of a log.
+and the evidence that log directories are compared with. It reads files of a log only to look at them again, before log
+directories are said to contradict each other.
 """
 
+import functools
 import itertools
 import os
 import shutil
@@ -24,11 +26,11 @@ from raftlog.errors import SparkJobError, StorageError
 from raftlog.file_paths import is_remote
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
-from raftlog.tools.auditing.judgement.judgement import judge_together
 from raftlog.tools.auditing.run.evidence_store import key_of
 from raftlog.tools.auditing.run.full_audit import AuditRun
-from raftlog.tools.auditing.run.run import tasks_of, with_problems
+from raftlog.tools.auditing.run.run import tasks_of
 from raftlog.tools.auditing.run.run_progress import RunProgress
+from raftlog.tools.auditing.run.second_look import settle_together
 from raftlog.tools.auditing.survey.survey import survey as survey_file
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.audit.bin_progress import watching_bins
@@ -127,7 +129,8 @@ class _SparkRun:
             bins = self._plan(tasks, known, progress)
             with watching_bins(progress, self._evidence, self._run.run_id, bins.sizes_bytes):
                 kept = self._judge(bins)
-        self._run.take_judged(with_problems(judge_together(kept), problems))
+        list_again = functools.partial(tasks_of, self._engine.sources, reads_messages=self._engine.reads_messages)
+        self._run.take_judged(settle_together(kept, problems, self._engine.survey, list_again))
         if len(known) - self._reuses > self._count:
             self._fold()
         return self._reused_files
@@ -175,6 +178,7 @@ class _SparkRun:
         work = JudgeWork(
             own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
             page=self._run.page.blank(),
+            survey=cloudpickle.dumps(self._engine.survey),  # type: ignore[no-untyped-call]
             directory=self._directory,
             outcomes=self._work / _OUTCOMES,
         )

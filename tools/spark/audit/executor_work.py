@@ -18,13 +18,16 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, in_partitions
-from raftlog.tools.auditing.judgement.judgement import by_path, in_groups, judge_group, kept_of
+from raftlog.file_paths import directory_of, is_remote
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement.judgement import Judged, by_path, in_groups, judge_group, kept_of
 from raftlog.tools.auditing.run.full_audit import AuditPart, Page
+from raftlog.tools.auditing.run.second_look import judge_settled
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.audit.bins import MEBIBYTE
 from raftlog.tools.spark.audit.evidence_files import EVIDENCE, evidence_path, keep_evidence, kept_evidence
 from raftlog.tools.spark.audit.outcome_files import Outcome, write_outcomes
-from raftlog.tools.spark.audit.survey_child import child_of_worker
+from raftlog.tools.spark.audit.survey_child import Surveyed, child_of_worker
 from raftlog.tools.spark.audit.survey_queue import Bin, read_bin
 from raftlog.tools.spark.worker_gc import settle
 from raftlog.tools.terminal.standard_error import unicode_text
@@ -43,6 +46,8 @@ class SurveyWork:
     """Surveys bins of files, stores their evidence, and yields it. Spark pickles it for the workers.
 
     Spark may repeat a bin, because it lost the result, or run it twice at once: all attempts yield the stored evidence.
+
+    Where the driver's working directory does not exist, a file with a relative path cannot be read, and that is told.
 
     Attributes:
         bins: the folder of the bins.
@@ -72,7 +77,9 @@ class SurveyWork:
         rows: list[dict[str, Any]] = []
         size = 0
         for planned in surveys:
-            found = child.surveyed(planned.task)
+            problem = _out_of_reach(planned.task.path, self.directory)
+            unread = FileEvidence(planned.task, () if problem is None else (problem,))
+            found = child.surveyed(planned.task) if problem is None else Surveyed.of(unread)
             rows.append(
                 {
                     "key": planned.key,
@@ -99,12 +106,14 @@ class JudgeWork:
     Attributes:
         own_evidence: paths of the evidence, in this run, of files of log directories themselves; no other evidence.
         page: an empty page.
+        survey: surveys a file that changed while it was read; pickled.
         directory: the one that relative paths start from; None if all paths are absolute.
         outcomes: the folder for outcomes.
     """
 
     own_evidence: tuple[Path, ...]
     page: Page
+    survey: bytes
     directory: str | None
     outcomes: Path
 
@@ -124,14 +133,27 @@ class JudgeWork:
         directories = _directories(self.own_evidence)
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
-            part.add(judge_group(places, directories))
-            kept += map(kept_of, places)
+            judged = self._settled(places, directories)
+            part.add(judged)
+            kept += map(kept_of, judged.places)
             file_count += sum(len(place.files) for place in places)
             if len(part.rows) + len(kept) >= _MOST_VALUES:
                 yield Outcome(part, tuple(kept), file_count)
                 part, kept, file_count = AuditPart(self.page.blank()), [], 0
         if file_count:
             yield Outcome(part, tuple(kept), file_count)
+
+    def _settled(self, places: tuple[PartitionEvidence, ...], directories: Mapping[str, PartitionEvidence]) -> Judged:
+        """Judge places, and once more if they changed; but where a second look would see another directory, once."""
+        paths = (directory_of(place.files[0].task.path) for place in places)
+        problems = [problem for path in paths if (problem := _out_of_reach(path, self.directory)) is not None]
+        if problems:
+            return judge_group(places, directories).with_findings(problems)
+        return judge_settled(places, directories, self._survey)
+
+    def _survey(self, task: SurveyTask) -> FileEvidence:
+        child = child_of_worker(self.survey, _existing(self.directory))
+        return FileEvidence.from_json(child.surveyed(task).evidence)
 
 
 def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
@@ -161,3 +183,10 @@ def _directories(own_evidence: tuple[Path, ...]) -> Mapping[str, PartitionEviden
 @functools.cache
 def _existing(directory: str | None) -> str | None:
     return directory if directory is not None and os.path.isdir(directory) else None  # noqa: PTH112
+
+
+def _out_of_reach(path: str, directory: str | None) -> Finding | None:
+    """Return a finding if a path starts from a directory of the driver that does not exist on this worker."""
+    if directory is None or _existing(directory) is not None or is_remote(path) or os.path.isabs(path):  # noqa: PTH117
+        return None
+    return Finding(path, "file-unreadable", f"the working directory of the driver is not on a worker: {directory}")

@@ -41,8 +41,10 @@ from raftlog.tools.spark.audit.survey_child import child_of_worker
 from raftlog.tools.spark.audit.survey_queue import PlannedSurvey, SurveyQueue
 from tests.golden_files import GOLDEN
 from tests.tools.auditing import stand_in_survey
+from tests.tools.made_logs import flip
 
 SOURCES = [str(GOLDEN / "dynamic-quorum" / "data"), str(GOLDEN / "data-topics" / "data" / "n1")]
+SURVEY = pickle.dumps(survey)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -109,7 +111,7 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
         for start, end in itertools.pairwise([0, *cuts, len(groups)]):
             files = [file for group in groups[start:end] for file in in_order(group)]
             rows = [as_row(start, number, file) for number, file in enumerate(files)]
-            work = pickle.loads(pickle.dumps(JudgeWork(own_evidence, page.blank(), None, folder)))
+            work = pickle.loads(pickle.dumps(JudgeWork(own_evidence, page.blank(), SURVEY, None, folder)))
             count = 0
             for outcome in judged(work, batches(rows, sizes)):
                 total.rows += outcome.part.rows
@@ -129,7 +131,7 @@ def test_topic_ids_are_kept_without_a_log_directory(tmp_path: Path) -> None:
     """Where no log directory is, partitions go back to the driver too, which compares their topic ids."""
     files = [file for file in evidence() if file.task.place.topic]
     rows = [as_row(1, number, file) for number, file in enumerate(files)]
-    found = list(judged(JudgeWork((), Report(SOURCES), None, tmp_path), batches(rows, [])))
+    found = list(judged(JudgeWork((), Report(SOURCES), SURVEY, None, tmp_path), batches(rows, [])))
 
     assert sum(outcome.file_count for outcome in found) == len(files)
     places = list(in_partitions(files))
@@ -140,7 +142,7 @@ def test_topic_ids_are_kept_without_a_log_directory(tmp_path: Path) -> None:
 def test_own_evidence_that_is_damaged(tmp_path: Path) -> None:
     """The error names the file that cannot be read, not the one that is written."""
     (tmp_path / "own").write_bytes(b"PAR1 no")
-    work = JudgeWork((tmp_path / "own",), Report(SOURCES), None, tmp_path)
+    work = JudgeWork((tmp_path / "own",), Report(SOURCES), SURVEY, None, tmp_path)
 
     with pytest.raises(StorageError, match=r"/own: read failed"):
         list(judged(work, batches([as_row(1, 0, evidence()[0])], [])))
@@ -246,14 +248,31 @@ def where(task: SurveyTask) -> FileEvidence:
 
 
 def test_paths_start_where_the_driver_is(tmp_path: Path) -> None:
-    """A path that is not absolute means what it meant to the driver, if there is such a directory."""
+    """A path that is not absolute means what it meant to the driver; without that directory it cannot be read."""
     (tmp_path / "note").write_text("here")
     tasks = [stand_in_survey.task("note")]
     (row,) = surveyed(tasks, where, str(tmp_path))
     (other,) = surveyed(tasks, where, str(tmp_path / "nowhere"))
 
     assert FileEvidence.from_json(row["evidence"]).contents == {"seen": "here"}
-    assert FileEvidence.from_json(other["evidence"]).findings[0].rule == "audit-failed"
+    assert FileEvidence.from_json(other["evidence"]).findings[0].rule == "file-unreadable"
+    assert (row["is_final"], other["is_final"]) == (True, False)
+
+
+def test_a_second_look_from_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the driver's directory is missing, relative paths are judged as they were read first, and that is told."""
+    data = Path(shutil.copytree(GOLDEN / "data-topics" / "data" / "n1" / "txn-0", tmp_path / "data" / "txn-0"))
+    (tmp_path / "data" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    (tmp_path / "elsewhere" / "other").mkdir(parents=True)
+    flip(next(data.glob("*.log")), 70)
+    monkeypatch.chdir(tmp_path / "data")
+    files = [survey(task) for task in find_tasks(["."]) if isinstance(task, SurveyTask)]
+    rows = [as_row(1, number, file) for number, file in enumerate(files)]
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    work = JudgeWork((), Report(SOURCES), SURVEY, str(tmp_path / "nowhere"), tmp_path)
+    found = [row for outcome in judged(work, batches(rows, [])) for table, row in outcome.part.rows]
+
+    assert {"batch-crc", "file-unreadable"} <= {row["rule"] for row in found if "rule" in row}
 
 
 def grow(path: Path) -> None:
