@@ -59,7 +59,18 @@ def next_steps(gathering: Gathering) -> Iterator[str]:
     if is_grouped:
         yield from _grouped_damage(gathering)
     if verdict == "suspicious":
-        yield "Read the findings: each may be a normal trace of a crash or restart, or a sign of a real problem."
+        yield from _to_look_at(gathering)
+
+
+def _to_look_at(gathering: Gathering) -> Iterator[str]:
+    """Yield a sentence for each rule with suspicious findings: a normal trace of a crash, or a real problem."""
+    suspicious = {rule: each for rule, each in gathering.first_of_rule.items() if each.severity is Severity.SUSPICIOUS}
+    for rule, first in list(suspicious.items())[:_NAMED]:
+        count = gathering.account.by_rule[rule]
+        more = "" if count == 1 else f", and {count - 1:,} more of this rule"
+        yield f"Look at {first.path}: {first.reason}{more}. One cause of that: {CATALOGUE[rule].example}."
+    if len(suspicious) > _NAMED:
+        yield f"{_count(len(suspicious) - _NAMED, 'more rule', 'more rules')}: see the findings."
 
 
 def _grouped_damage(gathering: Gathering) -> Iterator[str]:
@@ -123,10 +134,9 @@ def _log_steps(log: LogFacts, *, is_grouped: bool) -> Iterator[str]:
 
 
 def _quorum_steps(log: LogFacts, view: QuorumView) -> Iterator[str]:
-    """Yield the verdict on a quorum and what follows from it; nothing if all voters can be started as they are."""
+    """Yield the verdict on a quorum and what follows from it; the verdict alone if all voters can be started."""
     judgement = view.judgement
-    if judgement.ruling.verdict is not QuorumVerdict.NOTHING_MISSING:
-        yield f"{quorum_verdict(view)}."
+    yield f"{quorum_verdict(view)}."
     yield from (f"Fork: {fork_text(fork)}." for fork in judgement.forks)
     yield from _majority(view)
     if not _is_to_do(view) and not judgement.forks:

@@ -16,7 +16,7 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.judgement.judgement import Judged
-from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.audit_rules import CATALOGUE, UNREAD_RULES
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.report.page import Report
@@ -108,6 +108,7 @@ def test_a_damaged_quorum_is_explained(damaged: Node) -> None:
     steps = section(damaged, "What to do next")
     assert "copy all directories" in steps
     assert re.search(r"Seed to go on from: node 3 \([^)]*/n3\), up to offset 230 of epoch 4\.", steps)
+    assert "Verdict: nothing committed is missing: 3 of 3 voters are here" in steps
     assert "Look first at the 1 suspicious finding there." in steps
     assert re.search(
         r"Fetch again from node 1 \(.*/n1\), node 3 \(.*/n3\) what is damaged on node 2 \(.*/n2\): ", steps
@@ -168,6 +169,23 @@ def damaged_topics(count: int, *, has_twin: bool = False) -> str:
             evidence = FileEvidence(task, (fault,) if node == "n1" else (), Coverage(1000, 900, 100), extent)
             found.append(PartitionEvidence(place, (evidence,)))
     return section(outline(report_of_evidence(found)), "What to do next")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("rule_count", [1, 11, 12, 13])
+def test_suspicious_findings_are_named_by_rule(count: int, rule_count: int) -> None:
+    """The first one of each rule is named, with a cause and how many more there are; many rules are cut short."""
+    suspicious = (rule for rule in CATALOGUE.values() if rule.severity is Severity.SUSPICIOUS)
+    rules = [rule for rule in suspicious if rule.id not in UNREAD_RULES][:rule_count]
+    place, path = Place("n1", "topic", 0), f"n1/topic-0/{0:020}.log"
+    findings = tuple(Finding(path, rule.id, f"reason {rule.id}", at) for rule in rules for at in range(count))
+    task = SurveyTask(place, path, FileKind.LOG, base_offset=0)
+    evidence = FileEvidence(task, findings, Coverage(1000, 1000, 0), LogExtent(0, 10, 0, 0, -1, 10, 10))
+    steps = section(outline(report_of_evidence([PartitionEvidence(place, (evidence,))])), "What to do next")
+    more = f", and {count - 1} more of this rule" if count > 1 else ""
+    told = [f"Look at {path}: reason {rule.id}{more}. One cause of that: {rule.example}." in steps for rule in rules]
+    assert sum(told) == min(rule_count, 12)
+    assert ("1 more rule: see the findings." in steps) == (rule_count == 13)
 
 
 @pytest.mark.parametrize("count", [2, 3])
