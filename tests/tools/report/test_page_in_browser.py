@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports in a real browser: nothing is loaded, nothing runs, nothing is cut off, and all can be read."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
+from tests.tools.report.browsing import CHROMIUM, check_whole, opened_browser, visit
 from tests.tools.report.made_reports import (
     PARTITION,
     copy_quorum,
@@ -21,8 +19,6 @@ from tests.tools.report.made_reports import (
     report_of_evidence,
 )
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, chromium-browser or google-chrome"),
@@ -30,32 +26,8 @@ pytestmark = [
 
 PAGES = ("clean", "damaged", "forked", "single", "hostile", "flood", "deep")
 WIDTHS = (400, 1280, 1600)
-WIDE = 1280
-"""From this width on, no table needs to be scrolled."""
 LEAST_CONTRAST = 4.5
 """WCAG 2, level AA."""
-
-LAYOUT = """() => {
-    const boxes = (chosen) => [...document.querySelectorAll(chosen)].map((node) => node.getBoundingClientRect());
-    const root = document.documentElement;
-    return {
-        scroll: root.scrollWidth, client: root.clientWidth,
-        // On a narrow page rows of findings are cards, without heads and without what is empty.
-        unseen: boxes("h1,h2,h3,svg[role=img],tbody th,td:not(.none)")
-            .filter((box) => !box.width || !box.height).length,
-        figures: boxes("svg[role=img]").length,
-        untitled: [...document.querySelectorAll("svg[role=img]")].filter(
-            (node) => !node.querySelector(":scope > title")?.textContent).length,
-        cut: [...document.querySelectorAll("svg text")].filter((node) => {
-            const box = node.getBoundingClientRect();
-            return box.width && (box.left < -1 || box.right > root.clientWidth + 1);
-        }).map((node) => node.textContent),
-        scrolled: [...document.querySelectorAll(".frame")].filter(
-            (node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.getAttribute("aria-label")),
-        tooltips: document.querySelectorAll("svg g > title").length,
-        scripts: document.scripts.length,
-    };
-}"""
 
 CONTRASTS = """() => {
     const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
@@ -92,26 +64,12 @@ CONTRASTS = """() => {
 }"""
 
 
-@attrs.frozen
-class Visit:
-    """A page that is open in the browser, and what it did when it was opened."""
-
-    page: Any
-    messages: list[str]
-    requests: list[str]
-    address: str
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A browser without a window."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    # Chromium refuses to run as root inside its sandbox.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    pytest.importorskip("playwright.sync_api")
+    with opened_browser() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
@@ -133,31 +91,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def visit(browser: Any, path: Path, width: int = 1600, scheme: str = "light", **options: Any) -> Visit:
-    """Open a page and note what it does."""
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
-    seen = Visit(page, [], [], path.as_uri())
-    page.on("console", lambda message: seen.messages.append(message.text))
-    page.on("pageerror", lambda error: seen.messages.append(str(error)))
-    page.on("dialog", lambda dialog: seen.messages.append(dialog.message))
-    page.on("request", lambda request: seen.requests.append(request.url))
-    page.goto(seen.address)
-    return seen
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole(browser: Any, folder: Path, name: str, width: int) -> None:
     """Nothing is loaded or complained about, nothing is wider than the page, and all that should be seen has a size."""
-    seen = visit(browser, folder / f"{name}.html", width)
-    layout = seen.page.evaluate(LAYOUT)
-    seen.page.close()
-    assert (seen.messages, seen.requests) == ([], [seen.address])
-    assert layout["scroll"] <= layout["client"]
-    assert layout["unseen"] == 0
-    assert (layout["untitled"], layout["cut"], layout["scripts"]) == (0, [], 0)
+    layout = check_whole(browser, folder / f"{name}.html", width)
     assert layout["figures"] > 5
-    assert width < WIDE or layout["scrolled"] == []
     assert layout["tooltips"] > 0
 
 
