@@ -12,10 +12,13 @@ from raftlog.tools.auditing.run.directory_problems import with_problems
 from raftlog.tools.auditing.run.second_look import SecondLook
 from raftlog.tools.auditing.survey import found_directories
 from raftlog.tools.auditing.survey.found_directories import FoundDirectory
+from raftlog.tools.dump.dump_log import Dump
+from raftlog.tools.dump.missed_files import MissedFiles
 from raftlog.tools.spark.audit import executor_work
 from tests.mutants.planting import Mutant, instead
 
 LIVE: Final = "tests/tools/auditing/run/test_second_look.py"
+DUMP: Final = "tests/tools/dump/test_dump_log_injected.py"
 FAILURES: Final = "tests/tools/auditing/run/test_second_look_failures.py"
 WORK: Final = "tests/tools/spark/audit/test_executor_work.py"
 
@@ -117,5 +120,19 @@ MUTANTS: Final = (
         "raftlog, decision 74",
         instead(executor_work, "_out_of_reach", lambda *_: None),
         (f"{WORK}::test_a_second_look_from_another_directory",),
+    ),
+    Mutant(
+        "R-live-dump-gone",
+        "dump-log says in its output which segments a node has deleted under it",
+        "raftlog, decision 74",
+        instead(Dump, "_say_gone", lambda dump, path, reason: dump._say(f"{path}: {reason}")),
+        (f"{DUMP}::test_what_the_output_lacks[retention-True]",),
+    ),
+    Mutant(
+        "R-live-dump-missed",
+        "dump-log lists a directory again: a segment may have taken the place of others that it did not see",
+        "raftlog, decision 74",
+        instead(MissedFiles, "found", _nothing),
+        (f"{DUMP}::test_a_node_that_is_at_it_already", f"{DUMP}::test_what_a_selection_lacks"),
     ),
 )

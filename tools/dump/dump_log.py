@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
 
-from raftlog.errors import DecodeError, MissingExtraError, StorageError
+from raftlog.errors import DecodeError, MissingExtraError, MissingFileError, StorageError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.dump.dump_options import DumpOptions, parse_options
 from raftlog.tools.dump.dump_options import make_parser as make_parser
 from raftlog.tools.dump.dump_records import Line, RecordsDump
+from raftlog.tools.dump.missed_files import GONE, REPLACED, MissedFiles
 from raftlog.tools.dump.seek import wanted_files
 from raftlog.tools.dump.selection import Selection
 from raftlog.tools.input.inputs import InputFile, find_files
@@ -73,6 +74,7 @@ class Dump:
         self._named_decoder = _named_decoder(options)
         self._output = _Output(output)
         self._tally = Tally()
+        self._missed = MissedFiles(None if options.last is not None else options.selection)
         self._already_said: set[str] = set()
         self._records = RecordsDump(
             self._renderer,
@@ -90,16 +92,22 @@ class Dump:
             for file, selection in wanted_files(self._files(), self._options.selection, self._options.last):
                 if self._records.left == 0:
                     break
+                self._missed.note_selection(file, selection)
                 self._dump(file, selection)
+            else:
+                self._say_missed()
         finally:
             self._output.flush()
         return self._tally.exit_code
 
     def _files(self) -> Iterator[InputFile]:
         for found in find_files(self._options.paths, all_kinds=self._options.all_files):
-            if isinstance(found, StorageError):
+            if isinstance(found, MissingFileError) and found.path not in self._options.paths:
+                self._say_gone(found.path, GONE)
+            elif isinstance(found, StorageError):
                 self._complain(found)
             else:
+                self._missed.note(found)
                 yield found
 
     def _dump(self, file: InputFile, selection: Selection) -> None:
@@ -110,7 +118,7 @@ class Dump:
             self._take(Finding.of_error(error, file.path))
         except StorageError as error:
             if file.was_listed and isinstance(error.__cause__, FileNotFoundError):
-                self._say(f"{file.path}: deleted since its directory was listed")
+                self._say_gone(file.path, GONE)
             else:
                 self._complain(error)
         if not self._format.hides_secrets and self._records.has_shown_secret:
@@ -163,6 +171,20 @@ class Dump:
             case MissingExtraError():
                 if self._say_once(str(line)):
                     self._tally.errors += 1
+
+    def _say_gone(self, path: str, reason: str) -> None:
+        """Report what the output lacks, because a running node changed its directory."""
+        self._tally.errors += 1
+        self._output.write(self._renderer.gone(path, reason))
+        self._say(f"{path}: {reason}")
+
+    def _say_missed(self) -> None:
+        """Report segments that were not in place when their directory was listed."""
+        for missed in self._missed.found():
+            if isinstance(missed, StorageError):
+                self._complain(missed)
+            else:
+                self._say_gone(missed.path, REPLACED)
 
     def _complain(self, error: StorageError) -> None:
         self._tally.errors += 1

@@ -44,6 +44,10 @@ class JsonLines:
             epoch=file.snapshot_id.epoch if file.snapshot_id is not None else None,
         )
 
+    def gone(self, path: str, reason: str) -> str:
+        """Say in its place that a file is not in the output."""
+        return finding_line(Finding(path, "file-gone", reason))
+
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""
         return json_line("coverage", file.path, **attrs.asdict(coverage))

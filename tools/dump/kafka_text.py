@@ -123,6 +123,10 @@ class KafkaText:
             lines.append("KRaft bootstrap snapshot")
         return "\n".join(lines) + "\n"
 
+    def gone(self, path: str, reason: str) -> str:
+        """Say in its place that a file is not in the output."""
+        return f"Dumping {path}\n{reason}\n"
+
     def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
         """Describe a batch."""
         return (batch_line(batch) if isinstance(batch, RecordBatch) else legacy_batch_line(batch)) + "\n"

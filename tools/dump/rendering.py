@@ -28,6 +28,10 @@ class Renderer(Protocol):
         """Announce a file."""
         ...
 
+    def gone(self, path: str, reason: str) -> str:
+        """Report that the output lacks a file or directory, because a running node changed it after it was listed."""
+        ...
+
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""
         ...

@@ -40,6 +40,10 @@ class TableText:
             f"{'OFFSETS':>17} {'EPOCH':>5} {'TIME':{_TIME_WIDTH}} {'COUNT':>6} {'POSITION':>10} {'SIZE':>8} KIND"
         )
 
+    def gone(self, path: str, reason: str) -> str:
+        """Say in its place that a file is not in the output."""
+        return f"{printable(path)}\n{self._wrapped(f'  {reason}')}"
+
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""
         return self._wrapped(

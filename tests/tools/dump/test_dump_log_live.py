@@ -99,15 +99,17 @@ def test_a_file_that_goes_while_it_is_read(
 def test_a_file_that_goes_before_it_is_read(
     options: tuple[str, ...], change: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A segment that a node deletes after its directory was listed is reported as deleted, which is not an error."""
+    """A segment that a node deletes after its directory was listed is named in the output, which is incomplete."""
     write_log(tmp_path / "t-0", LOG)
     gone = write_log(tmp_path / "t-0", BATCHES[0], name="00000000000000000040.log")
     change_after(monkeypatch, 1, lambda: gone.exists() and change(gone))
 
     outcome = dump_jsonl(*options, tmp_path / "t-0")
 
-    assert outcome.exit_code == 0
-    assert outcome.messages == f"raftlog: {gone}: deleted since its directory was listed\n"
+    (said,) = outcome.of_kind("finding")
+    assert outcome.exit_code == 1
+    assert (said["rule"], said["file"], said["severity"]) == ("file-gone", str(gone), "harmless")
+    assert outcome.messages == f"raftlog: {gone}: deleted since its directory was listed: the output lacks it\n"
 
 
 def test_a_log_through_a_pipe() -> None:

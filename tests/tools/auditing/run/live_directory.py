@@ -27,7 +27,7 @@ PREALLOCATED: Final = 240
 Step = Callable[[], object]
 
 
-def _write(path: Path, text: str) -> None:
+def write_small(path: Path, text: str) -> None:
     """Write a small file as Kafka does: whole, and under its name at once."""
     beside = path.with_name(path.name + ".tmp")
     beside.write_text(text)
@@ -68,7 +68,7 @@ class LiveNode:
     def write_checkpoints(self, ends: dict[str, int]) -> None:
         """Write the checkpoints of the log directory."""
         for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
-            _write(self.path / name, _checkpoint(ends))
+            write_small(self.path / name, _checkpoint(ends))
 
     def _segment(self, folder: Path, start: int, *, is_active: bool, suffix: str = "") -> None:
         end = start + 10
@@ -168,14 +168,14 @@ class LiveNode:
         epoch = struct.unpack(">i", batches[-1][12:16])[0]
         opening = next(each for each in batches if struct.unpack(">i", each[12:16])[0] == epoch)
         state = (folder / "quorum-state").read_text()
-        yield lambda: _write(
+        yield lambda: write_small(
             folder / "quorum-state", state.replace(f'"leaderEpoch":{epoch}', f'"leaderEpoch":{epoch + 1}')
         )
         opened = with_epoch(with_base_offset(opening, end), epoch + 1)
         yield lambda: log.write_bytes(b"".join([*batches, opened]))
         lines = (folder / "leader-epoch-checkpoint").read_text().splitlines()
         text = "\n".join([lines[0], str(int(lines[1]) + 1), *lines[2:], f"{epoch + 1} {end}"]) + "\n"
-        yield lambda: _write(folder / "leader-epoch-checkpoint", text)
+        yield lambda: write_small(folder / "leader-epoch-checkpoint", text)
 
     def topic_deletion(self) -> Iterator[Step]:
         """A topic's directory is renamed, the checkpoints forget it later, and it goes file by file."""
@@ -193,7 +193,7 @@ class LiveNode:
         yield lambda: (folder / f"{0:020}.timeindex").write_bytes(bytes(PREALLOCATED))
         yield lambda: (folder / "partition.metadata").write_text("version: 0\ntopic_id: jKnTzhQ0bTkaTfuC0c9uGg\n")
         yield lambda: (folder / f"{0:020}.log").write_bytes(_batches(0, 5))
-        yield lambda: _write(folder / "leader-epoch-checkpoint", "0\n1\n1 0\n")
+        yield lambda: write_small(folder / "leader-epoch-checkpoint", "0\n1\n1 0\n")
         yield lambda: self.write_checkpoints({"orders": 30, "bills": 10, "new": 5})
 
 
@@ -232,6 +232,11 @@ class Moments:
             if not self._at_once:
                 break
         self.count += 1
+
+    def end(self) -> None:
+        """The rest happens, after all looks."""
+        while self._steps:
+            self._steps.pop(0)()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let a moment pass before everything that depends on the state of a file system."""
