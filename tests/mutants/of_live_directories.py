@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from raftlog.errors import MissingFileError, StorageError
+from raftlog.tools.audit_verbs import quorum, two_looks
 from raftlog.tools.auditing.judgement import judgement
 from raftlog.tools.auditing.judgement.judgement import in_order, judge_together
 from raftlog.tools.auditing.run import second_look
@@ -20,6 +21,7 @@ from tests.mutants.planting import Mutant, instead
 LIVE: Final = "tests/tools/auditing/run/test_second_look.py"
 DUMP: Final = "tests/tools/dump/test_dump_log_injected.py"
 FAILURES: Final = "tests/tools/auditing/run/test_second_look_failures.py"
+QUORUM: Final = "tests/tools/audit_verbs/test_quorum_live.py"
 WORK: Final = "tests/tools/spark/audit/test_executor_work.py"
 
 
@@ -134,5 +136,40 @@ MUTANTS: Final = (
         "raftlog, decision 74",
         instead(MissedFiles, "found", _nothing),
         (f"{DUMP}::test_a_node_that_is_at_it_already", f"{DUMP}::test_what_a_selection_lacks"),
+    ),
+    Mutant(
+        "R-live-quorum-looks",
+        "the files of a quorum that changed while they were read are read again",
+        "raftlog, decision 74",
+        instead(two_looks, "_changed", _nothing),
+        (f"{QUORUM}::test_a_running_quorum[replication-quorum-True]",),
+    ),
+    Mutant(
+        "R-live-quorum-verdict",
+        "a snapshot that is newer than the logs of voters proves no loss",
+        "raftlog, decision 74",
+        instead(quorum, "settled", lambda _, last: last),
+        (f"{QUORUM}::test_a_snapshot_that_is_read_after_the_logs",),
+    ),
+    Mutant(
+        "R-live-quorum-twice",
+        "damage that a second look alone sees is not told",
+        "raftlog, decision 74",
+        instead(two_looks, "_settled", lambda last, _: last),
+        (f"{QUORUM}::test_damage_that_comes_between_is_not_told",),
+    ),
+    Mutant(
+        "R-live-quorum-gone",
+        "a replica that is gone at the second look is shown as it was at the first",
+        "raftlog, decision 74",
+        instead(two_looks, "_missing", _nothing),
+        (f"{QUORUM}::test_a_second_look_that_fails[gone]",),
+    ),
+    Mutant(
+        "R-live-quorum-unread",
+        "a file that cannot be read at the second look is shown as it was at the first",
+        "raftlog, decision 74",
+        instead(two_looks, "_unread", _nothing),
+        (f"{QUORUM}::test_a_second_look_that_fails[unreadable]",),
     ),
 )

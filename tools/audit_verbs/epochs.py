@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
+from raftlog.tools.audit_verbs.two_looks import Reading
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import EpochLead, epoch_timeline
 from raftlog.tools.terminal.argument_parser import Parser
@@ -32,7 +33,7 @@ def make_parser() -> Parser:
     )
 
 
-def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str]:
+def _lines(log: Sequence[PartitionEvidence], output_format: str, _: Reading) -> Iterable[str]:
     leads = epoch_timeline(log)
     if output_format == "text":
         return epoch_lines(leads, with_bars=sys.stdout.isatty())

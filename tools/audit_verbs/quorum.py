@@ -8,9 +8,9 @@ from typing import Any, Final
 import attrs
 
 from raftlog.tools.audit_verbs.judgement_json import judgement_members
-from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
+from raftlog.tools.audit_verbs.quorum_files import Log, make_quorum_parser, show_logs
+from raftlog.tools.audit_verbs.two_looks import Reading
 from raftlog.tools.auditing.contents.records_at_risk import RecordsAtRisk, at_risk_words, records_at_risk
-from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import lag_or_fork, view_words
 from raftlog.tools.auditing.history.timelines import voters_json
@@ -33,6 +33,7 @@ EXIT_CODES: Final = {
     QuorumVerdict.UNKNOWN: EXIT_SUSPICIOUS,
 }
 """The exit code of each verdict."""
+_BY_SEVERITY: Final = (QuorumVerdict.NOTHING_MISSING, QuorumVerdict.UNKNOWN, QuorumVerdict.MISSING)
 EXIT_CODES_HELP: Final = (
     "Exit codes: 0 nothing committed is missing, 1 usage or I/O, 2 committed records are missing, or may be,"
     " 3 the files cannot tell, 130 interrupted. Of several quorums, the worst counts. Damage by which nothing committed"
@@ -44,15 +45,27 @@ def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
     verdicts: list[QuorumVerdict] = []
 
-    def lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str] | None:
+    def lines(log: Log, output_format: str, reading: Reading) -> Iterable[str] | None:
         view = quorum_view(log)
         if view is None:
             return None
         verdicts.append(view.judgement.ruling.verdict)
         at_risk = records_at_risk(view, log)
-        return _text(view, at_risk) if output_format == "text" else _json_lines(view, at_risk)
+        return _text(view, at_risk, reading) if output_format == "text" else _json_lines(view, at_risk, reading)
 
-    return show_logs(make_parser(), lines, arguments, lambda tally: exit_code(verdicts, tally))
+    return show_logs(make_parser(), lines, arguments, lambda tally: exit_code(verdicts, tally), settled)
+
+
+def settled(first: Log, last: Log) -> Log:
+    """Return of two looks at a quorum that is running the one with the better verdict; of equal ones, the last.
+
+    A snapshot that is read later than the logs of the voters proves records that these had no time to hold.
+    """
+    before, after = quorum_view(first), quorum_view(last)
+    if before is None or after is None:
+        return last
+    severity, severity_before = (_BY_SEVERITY.index(view.judgement.ruling.verdict) for view in (after, before))
+    return first if severity_before < severity else last
 
 
 def exit_code(verdicts: Iterable[QuorumVerdict], tally: Tally) -> int:
@@ -81,7 +94,7 @@ def make_parser() -> Parser:
 # For programs
 
 
-def _json_lines(view: QuorumView, at_risk: Sequence[RecordsAtRisk]) -> Iterator[str]:
+def _json_lines(view: QuorumView, at_risk: Sequence[RecordsAtRisk], reading: Reading) -> Iterator[str]:
     yield json_line(
         "quorum",
         None,
@@ -96,6 +109,7 @@ def _json_lines(view: QuorumView, at_risk: Sequence[RecordsAtRisk]) -> Iterator[
         voters_present=view.present,
         majority=view.voters.majority_size,
         has_majority=view.has_majority,
+        read_within_ms=reading.within_ms,
     )
     for member in view.members:
         key = member.key
@@ -114,6 +128,7 @@ def _json_lines(view: QuorumView, at_risk: Sequence[RecordsAtRisk]) -> Iterator[
             "damaged_from": member.damaged_from,
             "quarantined_from": member.quarantined_from,
             "has_state": member.has_state,
+            "changed_while_read": member.path in reading.changed,
         }
         yield json_line("replica", None, **members)
 
@@ -138,13 +153,18 @@ def _directory_id(key: ReplicaKey) -> str | None:
 # For people
 
 
-def _text(view: QuorumView, at_risk: Iterable[RecordsAtRisk]) -> Iterator[str]:
+def _text(view: QuorumView, at_risk: Iterable[RecordsAtRisk], reading: Reading) -> Iterator[str]:
     yield from _status(view)
     yield ""
     yield from table([_COLUMNS, *map(_row, view.members)])
     yield ""
     yield from view_words(view)
     yield from at_risk_words(view, at_risk)
+    if reading.within_ms is not None:
+        yield (
+            f"{len(reading.changed)} of these directories changed while they were read, within"
+            f" {reading.within_ms / 1000:.3f} s: the nodes are running. Ends and lags are of different moments."
+        )
 
 
 def _status(view: QuorumView) -> Iterator[str]:

@@ -2,6 +2,7 @@
 """Input and output shared by ``voters``, ``epochs`` and ``quorum``: they read replicas, and write lines per log."""
 
 import argparse
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -11,6 +12,7 @@ from raftlog.errors import RaftLogError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.records.rules import Severity
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
+from raftlog.tools.audit_verbs.two_looks import Looks, Reading, look_twice
 from raftlog.tools.auditing.crash_isolation import attempted, report_faults
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.histories import by_history
@@ -18,7 +20,7 @@ from raftlog.tools.auditing.history.log_directories import by_cluster, log_direc
 from raftlog.tools.auditing.history.replicas import replicas
 from raftlog.tools.auditing.survey.small_file_survey import file_name
 from raftlog.tools.auditing.survey.tasks import find_tasks
-from raftlog.tools.catalogue.audit_rules import UNREAD_RULES
+from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
@@ -31,10 +33,13 @@ from raftlog.tools.terminal.verb_output import add_format_option, write_lines, w
 _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE, FileKind.META_PROPERTIES})
 
 
-LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
+Log = Sequence[PartitionEvidence]
+"""The replicas of a log, with their log directories."""
+
+LinesOfLog = Callable[[Sequence[PartitionEvidence], str, Reading], Iterable[str] | None]
 """Returns a verb's lines about one log, from its replicas and their log directories, in an output format.
 
-None means that the verb does not apply to this log, since it is not a raft log.
+The last argument is how they were read. None means that the verb does not apply to this log: it is not a raft log.
 """
 
 
@@ -43,6 +48,7 @@ def show_logs(
     lines: LinesOfLog,
     arguments: Sequence[str],
     exit_code: Callable[[Tally], int] = lambda tally: tally.exit_code,
+    settled: Callable[[Log, Log], Log] = lambda _, last: last,
 ) -> int:
     """Run a verb that writes lines about each log, and return the exit code.
 
@@ -51,6 +57,7 @@ def show_logs(
         lines: returns the lines about one log.
         arguments: what follows the verb on the command line.
         exit_code: returns the exit code, once all lines are there; by default it follows from the findings.
+        settled: returns which of two looks at a log that changed meanwhile is shown; by default the last.
     """
     program = parser.prog
     given = parser.parse_args(arguments)
@@ -59,6 +66,7 @@ def show_logs(
     except RaftLogError as error:
         say(str(error), program)
         return EXIT_ERROR
+    files.settle(settled)
     texts, faults = _quorum_texts(files, lines, given.format, program)
     if files.logs and not texts and not faults:
         say("the paths have no raft log", program)
@@ -73,7 +81,7 @@ def show_logs(
     return report_faults(faults, exit_code(files.tally), program)
 
 
-_QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
+_QuorumTexts = list[tuple[Log, list[str]]]
 
 
 def _quorum_texts(
@@ -84,7 +92,7 @@ def _quorum_texts(
     faults: list[Finding] = []
 
     def all_lines(log: Sequence[PartitionEvidence]) -> list[str] | None:
-        found = lines(log, output_format)
+        found = lines(log, output_format, files.looks.reading(log))
         _report_lost_records(log, files.tally, program)
         return None if found is None else list(found)
 
@@ -102,13 +110,25 @@ class _QuorumFiles:
     """The given files that have facts about voters and leaders.
 
     Attributes:
+        looks: how they were read.
         logs: the replicas of each log, with their log directories. Logs of the same name are
             distinguished by the cluster ids of their directories.
         tally: of the findings; damage was reported on standard error, one line per file.
     """
 
-    logs: list[list[PartitionEvidence]] = attrs.field(factory=list)
+    looks: Looks
+    logs: list[Log] = attrs.field(factory=list)
     tally: Tally = attrs.field(factory=Tally)
+
+    def settle(self, settled: Callable[[Log, Log], Log]) -> None:
+        """Choose between the looks at each log, if files changed meanwhile and both looks saw the same logs."""
+        if not self.looks.changed:
+            return
+        path = self.logs[0][-1].place.log_directory if self.logs else ""
+        before = attempted(path, lambda: list(_by_log(group_by_place(self.looks.first.files))))
+        if not isinstance(before, Finding) and len(before) == len(self.logs):
+            chosen = attempted(path, lambda: [settled(*looks) for looks in zip(before, self.logs, strict=True)])
+            self.logs = self.logs if isinstance(chosen, Finding) else chosen
 
 
 def make_quorum_parser(verb: str, description: str, exit_codes_help: str = EXIT_CODES_HELP) -> Parser:
@@ -141,14 +161,16 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     prepare_to_survey()
     from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
 
-    files = _QuorumFiles()
-    tasks = list(_tasks(given.paths, files.tally, program))
-    raft = [task for task in tasks if task.is_raft or task.kind is not FileKind.LOG]
-    is_raft = any(task.kind is not FileKind.META_PROPERTIES for task in raft)
-    surveyed = list(survey_all(raft if is_raft else tasks, given.processes))
-    for evidence in surveyed:
+    looks = look_twice(functools.partial(_tasks, given.paths), lambda tasks: survey_all(tasks, given.processes))
+    files = _QuorumFiles(looks)
+    for problem in looks.problems:
+        if problem.severity is not Severity.HARMLESS:
+            say(str(problem), program)
+            files.tally.add(problem)
+            files.tally.errors += problem.rule in UNREADABLE_RULES
+    for evidence in looks.last.files:
         _report_damage(evidence, files.tally, program)
-    logs = attempted(given.paths[0], lambda: list(_by_log(group_by_place(surveyed))))
+    logs = attempted(given.paths[0], lambda: list[Log](_by_log(group_by_place(looks.last.files))))
     if isinstance(logs, Finding):
         say(str(logs), program)
         files.tally.errors += 1
@@ -161,15 +183,14 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     return files
 
 
-def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyTask]:
-    for found in find_tasks(paths):
-        if isinstance(found, Finding):
-            if found.severity is not Severity.HARMLESS:
-                say(str(found), program)
-                tally.add(found)
-                tally.errors += found.rule in UNREAD_RULES
-        elif _is_wanted(found):
-            yield attrs.evolve(found, indexes={})
+def _tasks(paths: Sequence[str]) -> Iterator[SurveyTask | Finding]:
+    """Yield what there is to read: where a file belongs to a raft log, no other logs; and the problems of listing."""
+    found = list(find_tasks(paths))
+    tasks = [attrs.evolve(task, indexes={}) for task in found if isinstance(task, SurveyTask) and _is_wanted(task)]
+    raft = [task for task in tasks if task.is_raft or task.kind is not FileKind.LOG]
+    is_raft = any(task.kind is not FileKind.META_PROPERTIES for task in raft)
+    yield from (each for each in found if isinstance(each, Finding))
+    yield from raft if is_raft else tasks
 
 
 def _is_wanted(task: SurveyTask) -> bool:
@@ -183,7 +204,7 @@ def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
     serious = [finding for finding in evidence.findings if finding.severity is not Severity.HARMLESS]
     for finding in evidence.findings:
         tally.add(finding)
-        tally.errors += finding.rule in UNREAD_RULES
+        tally.errors += finding.rule in UNREADABLE_RULES
     if serious:
         more = f", and {len(serious) - 1} more: raftlog verify shows them" if len(serious) > 1 else ""
         say(f"{serious[0]}{more}", program)

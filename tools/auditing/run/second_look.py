@@ -75,7 +75,7 @@ def look_again(place: PartitionEvidence, survey: Survey) -> SecondLook:
         MissingExtraError: a package of an extra is not installed.
     """
     tasks = [file.task for file in place.files]
-    if any(map(_is_read_once, tasks)):
+    if any(map(is_read_once, tasks)):
         return SecondLook(place)
     moment = datetime.datetime.now(datetime.UTC)
     listed = _listed_again(tasks)
@@ -304,7 +304,7 @@ def _is_grave(finding: Finding) -> bool:
     return finding.severity is not Severity.HARMLESS
 
 
-def _is_read_once(task: SurveyTask) -> bool:
+def is_read_once(task: SurveyTask) -> bool:
     """Whether a file cannot be read again, or not be listed again at once."""
     if task.path == STANDARD_INPUT or is_remote(task.path) or not task.fingerprint:
         return True

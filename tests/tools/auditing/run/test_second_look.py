@@ -84,6 +84,17 @@ def test_a_running_node_at_every_moment(operation: Operation, at_once: bool, mom
     assert told_of(operation, range(moment_count), tmp_path, at_once=at_once) == {}
 
 
+@pytest.mark.parametrize("operation", [LiveNode.retention, LiveNode.compaction, LiveNode.roll, LiveNode.topic_deletion])
+def test_a_node_that_is_at_it_already(operation: Operation, tmp_path: Path) -> None:
+    """Nor if the node has done some of its steps when the audit begins, as a cleaner that has deleted segments."""
+    for ahead in range(1, len(list(operation(LiveNode(tmp_path / "counted")))), 2):
+        node = LiveNode(tmp_path / str(ahead))
+        steps = list(operation(node))
+        for step in steps[:ahead]:
+            step()
+        assert grave(during(node, Moments(steps[ahead:]))) == [], ahead
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_damage_on_a_running_node(operation: Operation, moment_count: int, tmp_path: Path) -> None:
     """A damaged batch of a log that a node works on is found, whatever the node does meanwhile."""
