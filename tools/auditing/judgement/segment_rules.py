@@ -126,7 +126,8 @@ def misnamed_segments(evidence: PartitionEvidence) -> Iterator[Misnamed]:
             is_next = start_offset == end_before if evidence.is_raft else start_offset >= (end_before or 0)
             if end_before is None:
                 is_next = evidence.is_raft and start_offset in snapshot_ends
-            if base_offset < start_offset and is_next and base_offset < (end_before or start_offset):
+            overlapped_end = start_offset if end_before is None else end_before
+            if base_offset < start_offset and is_next and base_offset < overlapped_end:
                 yield Misnamed(segment, start_offset, end_before)
         end_before = max(end_before or 0, own_end)
 

@@ -310,6 +310,11 @@ def test_only_what_reaches_the_end_is_its_tail() -> None:
         pytest.param(
             log(segment(0, 10, place=TOPIC), segment(10, 20, start_offset=12, place=TOPIC)), [], id="compacted only"
         ),
+        pytest.param(
+            log(segment(0, 0, place=TOPIC), segment(10, 20, start_offset=12, place=TOPIC)),
+            [],
+            id="compacted, and nothing is left of the first segment",
+        ),
     ],
 )
 def test_a_name_below_the_end_of_the_segment_before_is_wrong(evidence: PartitionEvidence, expected: list[int]) -> None:
