@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a real quorum of three controllers, and a broker with work to do."""
+
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from raftlog.uuid_text import uuid_to_text
+from tests.hang_limit import HANG_S
+from tests.kafka.controller import free_port, install_server
+from tests.kafka.dump_tool import JVM_OPTIONS
+from tests.kafka.one_at_a_time import one_at_a_time
+
+CONTROLLERS: Final = (1, 2, 3)
+BROKER: Final = 101
+_LOAD: Final = Path(__file__).with_name("LiveLoad.java")
+_SETTINGS: Final = {
+    "metadata.log.max.record.bytes.between.snapshots": "20000",
+    "metadata.log.max.snapshot.interval.ms": "3000",
+    "internal.metadata.log.segment.bytes": "40000",
+    "metadata.max.retention.bytes": "100000",
+    "log.retention.check.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "500",
+    "log.initial.task.delay.ms": "500",
+    "log.flush.offset.checkpoint.interval.ms": "1000",
+    "log.flush.start.offset.checkpoint.interval.ms": "1000",
+    "replica.high.watermark.checkpoint.interval.ms": "500",
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.segment.bytes": "1048576",
+}
+"""So that segments are rolled, deleted and compacted, and snapshots made, many times within two minutes."""
+
+
+@attrs.frozen
+class Load:
+    """What gives a broker work."""
+
+    _process: "subprocess.Popen[bytes]"
+    _half: Path
+
+    def rounds(self) -> Iterator[bool]:
+        """Yield until all work is done, and twice at least: True once, when half of it is."""
+        yield False
+        was_half = False
+        while self._process.poll() is None or not was_half:
+            is_half = not was_half and (self._half.exists() or self._process.poll() is not None)
+            was_half |= is_half
+            yield is_half
+
+    def counts(self) -> list[int]:
+        """How many records, transactions and topics there were in the end; waits for that."""
+        assert self._process.stdout is not None
+        return list(map(int, self._process.stdout.read().split()))
+
+
+@attrs.define
+class LiveQuorum:
+    """A quorum of three controllers and a broker, whose log directories are below one directory.
+
+    Attributes:
+        path: the directory of the log directories, which has nothing else.
+        work: a directory for everything else.
+    """
+
+    path: Path
+    work: Path
+    _ports: dict[int, int] = attrs.field(init=False)
+    _directory_ids: dict[int, str] = attrs.field(init=False)
+    _nodes: dict[int, "subprocess.Popen[bytes]"] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._ports = {node: free_port() for node in (*CONTROLLERS, BROKER)}
+        self._directory_ids = {node: uuid_to_text(uuid.uuid4()) for node in CONTROLLERS}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Format and start all nodes; kill them when the block ends."""
+        self.path.mkdir()
+        self.work.mkdir()
+        cluster_id = uuid_to_text(uuid.uuid4())
+        for node in (*CONTROLLERS, BROKER):
+            self._format(node, cluster_id)
+        try:
+            for node in (*CONTROLLERS, BROKER):
+                self.start(node)
+            yield
+        finally:
+            for node in list(self._nodes):
+                self.kill(node)
+
+    def start(self, node: int) -> None:
+        """Start a node."""
+        with (self.work / f"node{node}.out").open("ab") as out:
+            self._nodes[node] = subprocess.Popen(
+                _java("kafka.Kafka", str(self._properties(node))), stdout=out, stderr=subprocess.STDOUT
+            )
+
+    def kill(self, node: int) -> None:
+        """Kill a node, which has no time to do anything about it."""
+        process = self._nodes.pop(node)
+        process.send_signal(signal.SIGKILL)
+        process.wait(HANG_S)
+
+    def check_running(self) -> None:
+        """Check that all nodes that were started are running.
+
+        Raises:
+            AssertionError: one has ended; what it printed is in the message.
+        """
+        for node, process in self._nodes.items():
+            printed = self.work / f"node{node}.out"
+            assert process.poll() is None, f"node {node} has ended:\n{printed.read_text(errors='replace')[-4000:]}"
+
+    @contextmanager
+    def loaded(self, transactions: int) -> Iterator["Load"]:
+        """Give the broker work: about twenty transactions a second, and other records beside them.
+
+        Raises:
+            AssertionError: the broker did not do its work.
+        """
+        errors, half = self.work / "load.err", self.work / "half"
+        address = f"localhost:{self._ports[BROKER]}"
+        command = ["java", *JVM_OPTIONS, "-cp", _class_path(), "LiveLoad", address, str(transactions), str(half)]
+        with errors.open("wb") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err) as process:
+            try:
+                assert process.stdout is not None
+                ready = process.stdout.readline()
+                self.check_running()
+                assert ready == b"ready\n", errors.read_text(errors="replace")[-4000:]
+                yield Load(process, half)
+                process.wait(HANG_S)
+                assert process.returncode == 0, errors.read_text(errors="replace")[-4000:]
+            finally:
+                process.kill()
+
+    def _format(self, node: int, cluster_id: str) -> None:
+        command = ["format", "-t", cluster_id, "-c", str(self._properties(node))]
+        if node in CONTROLLERS:
+            addresses = (f"{each}@localhost:{self._ports[each]}:{self._directory_ids[each]}" for each in CONTROLLERS)
+            command += ["--initial-controllers", ",".join(addresses)]
+        else:
+            command += ["--no-initial-controllers"]
+        subprocess.run(_java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=HANG_S)
+
+    def _properties(self, node: int) -> Path:
+        is_broker = node == BROKER
+        servers = ",".join(f"localhost:{self._ports[each]}" for each in CONTROLLERS)
+        settings = _SETTINGS | {
+            "process.roles": "broker" if is_broker else "controller",
+            "node.id": str(node),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"{'PLAINTEXT' if is_broker else 'CONTROLLER'}://localhost:{self._ports[node]}",
+            "controller.quorum.bootstrap.servers": servers,
+            "log.dirs": str(self.path / f"n{node}"),
+        }
+        path = self.work / f"node{node}.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return path
+
+
+def _java(main_class: str, *arguments: str) -> list[str]:
+    return ["java", *JVM_OPTIONS, "-cp", f"{install_server()}{os.sep}*", main_class, *arguments]
+
+
+def _class_path() -> str:
+    """Compile LiveLoad.java, unless that is done; return the class path to run it with."""
+    jars = install_server()
+    classes = jars.with_name("classes")
+    compiled = classes / "LiveLoad.class"
+    with one_at_a_time():
+        if not compiled.exists() or compiled.stat().st_mtime < _LOAD.stat().st_mtime:
+            command = ["javac", "-d", str(classes), "-cp", f"{jars}{os.sep}*", str(_LOAD)]
+            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+    return f"{classes}{os.pathsep}{jars}{os.sep}*"
