@@ -152,6 +152,13 @@ MUTANTS: Final = (
         (VERDICTS, ORACLE),
     ),
     Mutant(
+        "R-proof-epoch-again",
+        "a fork of an epoch that the next leader may use again is never started as it is",
+        "found by fresh eyes on a page",
+        instead(restart, "never_to_start", lambda *_: []),
+        (VERDICTS,),
+    ),
+    Mutant(
         "R-at-risk-end",
         "the records at risk are those of the range, and no more",
         "dump-log of the same offsets",

@@ -26,6 +26,7 @@ def judgement_members(judgement: Judgement) -> dict[str, Any]:
         "way": judgement.way.value,
         "start": _copies(judgement.start),
         "stay_down": _copies(judgement.stay_down),
+        "never_start": _copies(judgement.never_start),
         "lacking_proven": _copies(judgement.lacking),
         "rewritten_by": _copies(fork.copy for fork in judgement.forks if fork.has_rewritten),
         "unproven_change": None if judgement.last_change is None else _change(judgement.last_change),

@@ -4,21 +4,40 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from raftlog.file_paths import name_of
+from raftlog.records.files.file_names import FileKind, parse_file_name
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.history.quorum_view import QuorumView
-from raftlog.tools.auditing.history.verdict_words import advice_words, fork_text, quorum_verdict
+from raftlog.tools.auditing.history.verdict_words import advice_words, fork_text, quorum_verdict, seed_has_all
 from raftlog.tools.auditing.proof.restart import Way
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts, is_serious
 
 _NAMED: Final = 12
 """The most directories that one sentence names."""
 _DESCRIBED: Final = 3
 """The most places of damage that one sentence describes."""
+_INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX})
 _FEW_REPLICAS: Final = 3
 """Up to this many damaged replicas of topics' partitions are described one by one; more are grouped by rule."""
+
+
+def headline(gathering: Gathering) -> str:
+    """Return the verdict of an audit, and whether raft logs lack committed records, as sound files may not be all."""
+    text = verdict_text(gathering.account)
+    views = [log.view for log in gathering.logs.values() if log.view is not None]
+    verdicts = {view.judgement.ruling.verdict for view in views}
+    if QuorumVerdict.UNKNOWN in verdicts:
+        return f"{text}. Whether committed records of a raft log are missing, these files cannot tell"
+    if QuorumVerdict.MISSING in verdicts:
+        missing = [view for view in views if view.judgement.ruling.verdict is QuorumVerdict.MISSING]
+        return f"{text}. A copy here still has all that is proven" if all(map(seed_has_all, missing)) else text
+    if views and gathering.account.verdict in {"damaged", "data-loss"}:
+        return f"{text}. No committed record of a raft log is missing"
+    return text
 
 
 def verdict_text(account: Account) -> str:
@@ -84,7 +103,7 @@ def _grouped_damage(gathering: Gathering) -> Iterator[str]:
             else "No undamaged replica of them was given: look for one before you delete anything."
         )
         counted = _count(replicas.count, "replica breaks", "replicas break")
-        yield f"{counted} the rule {rule} ({claim}): {_named(replicas.names, replicas.count)}. {way}"
+        yield f"{counted} the rule {rule}, that {claim}: {_named(replicas.names, replicas.count)}. {way}"
 
 
 def safe_texts(gathering: Gathering) -> Iterator[str]:
@@ -95,9 +114,10 @@ def safe_texts(gathering: Gathering) -> Iterator[str]:
         f"{gathering.sound_file_count:,} of {logs.offered:,} segments and snapshots have no finding above harmless"
         " inside them."
     )
-    if gathering.clean_place_count:
-        names = _named(gathering.clean_places, gathering.clean_place_count)
-        yield f"{_count(gathering.clean_place_count, 'partition')} without such a finding in any file: {names}."
+    count = gathering.clean_place_count
+    if count:
+        names = _named(gathering.clean_places, count)
+        yield f"{_count(count, 'partition')} without such a finding in any file: {names}."
     if unread:
         yield (
             f"{unread:,} bytes were not read, so they may be damaged: they belong to no log, to files that are being"
@@ -187,6 +207,10 @@ def _to_fetch(log: LogFacts) -> Iterator[str]:
 
 def _fetch_text(log: LogFacts, replica: ReplicaFacts) -> str:
     name = replica_name(replica)
+    if replica.damage_count == len(replica.damage) and all(map(_is_of_index, replica.damage)):
+        first = replica.damage[0]
+        way = "Kafka builds all indexes of a segment anew whose .index is deleted while the node is down"
+        return f"On {name} only indexes are damaged, no record ({first.path}: {first.reason}). {way}."
     found = {finding.offset: finding for finding in reversed(replica.damage) if finding.offset is not None}
     if not found:
         return f"{name} is damaged, but no record is known to be damaged: {replica.damage[0].reason}."
@@ -199,6 +223,11 @@ def _fetch_text(log: LogFacts, replica: ReplicaFacts) -> str:
     if len(log.replicas) > 1:
         return f"No undamaged replica here has all that is damaged on {name}: {places}{more}."
     return f"No other replica was given to replace what is damaged on {name}: {places}{more}."
+
+
+def _is_of_index(finding: Finding) -> bool:
+    name = parse_file_name(name_of(finding.path))
+    return name is not None and name.kind in _INDEXES
 
 
 def _has(source: ReplicaFacts, damaged: ReplicaFacts, offsets: Sequence[int]) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.file_paths import directory_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.quorum_state import QuorumStateData
@@ -204,6 +205,7 @@ class Gathering:
         damaged: replicas of partitions by a rule that they break, and by whether an undamaged replica is here.
         places: the directories with the worst findings.
         clean_places: some of the partition directories without findings above harmless, out of ``clean_place_count``.
+            What the comparison of log directories finds in one of those that are not named here is not taken off.
         file_sizes, batch_sizes: number of files of batches by the binary digits of their size, and by those of the mean
             size of their batches.
     """
@@ -237,6 +239,8 @@ class Gathering:
         for finding in judged.findings:
             self.findings.offer((rank_of(finding.severity),), finding)
             self.first_of_rule.setdefault(finding.rule, finding)
+            if not judged.places and is_serious(finding.severity):
+                self._blame(directory_of(finding.path))
         self.account.add(judged)
         self.checks.add(judged)
         return judged
@@ -258,6 +262,12 @@ class Gathering:
         self.clean_place_count += other.clean_place_count
         self.file_sizes += other.file_sizes
         self.batch_sizes += other.batch_sizes
+
+    def _blame(self, directory: str) -> None:
+        """Note that the comparison of log directories has found something in a partition that is clean by itself."""
+        if directory in self.clean_places:
+            self.clean_places.remove(directory)
+            self.clean_place_count -= 1
 
     def _add_place(self, partition: PartitionEvidence, by_path: _ByPath, findings: Sequence[Finding]) -> None:
         place = partition.place

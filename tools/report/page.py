@@ -13,7 +13,7 @@ from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.rule_status import Checks, CheckStatus
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.report.advice import next_steps, safe_texts, verdict_text
+from raftlog.tools.report.advice import headline, next_steps, safe_texts
 from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes
 from raftlog.tools.report.drawing import definitions, share_bar
 from raftlog.tools.report.files_section import byte_maps
@@ -85,7 +85,7 @@ class Report:
             run: name of the run to show; empty for none.
             finished: time of the audit to show, in UTC. Without both, the same files always give the same page.
         """
-        title = verdict_text(self._gathering.account)
+        title = headline(self._gathering)
         self._faults.clear()
         sections = [
             (name, _section(f"part-{number}", name, self._attempted(name, content)))

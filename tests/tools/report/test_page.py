@@ -24,6 +24,7 @@ from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, vote
 from tests.tools.report.made_reports import (
     METADATA,
     PARTITION,
+    QUORUM,
     change,
     copy_quorum,
     damage_quorum,
@@ -146,6 +147,53 @@ def test_all_bytes_are_accounted_for(damaged: Node) -> None:
         assert size == sum(parts)
 
 
+def test_the_title_says_whether_anything_committed_is_missing(clean: Node, damaged: Node) -> None:
+    """Sound files of one of three voters are not all there is; damage of one voter of three loses nothing."""
+    assert clean.all("h1")[0].words.startswith("Clean: nothing above harmless in ")
+    assert damaged.all("h1")[0].words.endswith(". No committed record of a raft log is missing")
+    alone = outline(report_of(QUORUM / "n3"))
+    assert alone.all("h1")[0].words.endswith(
+        ". Whether committed records of a raft log are missing, these files cannot tell"
+    )
+    found = []
+    for node_id, end in ((1, 9), (2, 9), (3, 20)):
+        log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(end)
+        if node_id == 3:
+            log.snapshot(log.end_offset, epoch=1, named=voters(1, 2, 3))
+        found += [log_directory(log.node, node_id, voter(node_id).voter_key.directory_id), log.evidence()]
+    cut = outline(report_of_evidence(found))
+    assert cut.all("h1")[0].words.endswith(". A copy here still has all that is proven")
+    assert "so that no majority has it. node 3 (n3) has all of them." in section(cut, "What to do next")
+
+
+def test_damaged_indexes_are_no_damaged_records() -> None:
+    """Where all damage of a replica is in indexes, nothing is to be fetched again."""
+    found = []
+    for node_id in (1, 2, 3):
+        log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(9)
+        log.state(1, leader_id=1)
+        path = log.path.replace(".log", ".index")
+        faults = [Finding(path, "index-order", "the offset 4 after 7", 8)] if node_id == 2 else []
+        directory_id = voter(node_id).voter_key.directory_id
+        found += [log_directory(log.node, node_id, directory_id), log.evidence(*faults)]
+    steps = section(outline(report_of_evidence(found)), "What to do next")
+    assert "only indexes are damaged, no record (n2/__cluster_metadata-0/" in steps
+    assert "Fetch again" not in steps
+
+
+def test_what_is_found_between_directories_is_not_safe() -> None:
+    """A partition that is sound by itself is not called so if another directory contradicts one of its files."""
+    found = []
+    for node_id in (1, 2, 3):
+        log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(9)
+        log.lead(1, (1, 2, 3))
+        log.state(1 if node_id == 2 else 2, leader_id=1)
+        found += [log_directory(log.node, node_id, voter(node_id).voter_key.directory_id), log.evidence()]
+    page = outline(report_of_evidence(found))
+    assert "election-stale" in section(page, "Findings")
+    assert "n2/__cluster_metadata-0" not in section(page, "What is safe")
+
+
 def test_a_single_partition_has_no_quorum() -> None:
     """The page of one data partition has its epochs, and nothing about voters."""
     page = outline(report_of(PARTITION))
@@ -201,7 +249,7 @@ def test_few_damaged_replicas_are_described_one_by_one(count: int) -> None:
 def test_many_damaged_replicas_are_one_step(count: int, *, has_twin: bool) -> None:
     """With more, all that break one rule are one step, which says whether undamaged replicas are here."""
     steps = damaged_topics(count, has_twin=has_twin)
-    assert f"{count} replicas break the rule batch-crc ({CATALOGUE['batch-crc'].claim}): topic0-0 on n1, " in steps
+    assert f"{count} replicas break the rule batch-crc, that {CATALOGUE['batch-crc'].claim}: topic0-0 on n1, " in steps
     assert ("and 28 more." in steps) == (count == 40)
     assert ("undamaged: fetch again from them." in steps) == has_twin
     assert ("No undamaged replica of them was given" in steps) != has_twin
@@ -257,7 +305,7 @@ def steps_with_damage_at(offset: int) -> str:
 def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
     """If all that have what is proven are damaged, the best of them is the seed, and none is started as it is."""
     steps = steps_with_damage_at(20)
-    assert "committed records are missing, or may be from offset 20 on" in steps
+    assert "committed records are missing, or may be, from offset 20 on" in steps
     assert "Seed to go on from: node 1 (n1), up to offset 20 of epoch 1." in steps
     assert "Start none of them as they are" in steps
     assert "No undamaged replica here has all that is damaged on node 1 (n1): offset 20" in steps
@@ -281,7 +329,7 @@ def test_advice_warns_of_records_that_a_sound_leader_would_lose() -> None:
     """If a sound replica is shorter than damaged ones, it is the seed, and the page names the records that it lacks."""
     steps = steps_with_damage_at(4)
     assert "Seed to go on from: node 3 (n3), up to offset 13 of epoch 1." in steps
-    assert "committed records are missing, or may be from offset 13 on" in steps
+    assert "committed records are missing, or may be, from offset 13 on" in steps
     assert "Fetch again from node 3 (n3) what is damaged on node 1 (n1): offset 4" in steps
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.control import LeaderChangeMessage
+from raftlog.records.rules import Severity, Subject
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
 from raftlog.tools.auditing.history.log_lineages import contradicted_snapshots, fault_offsets, log_lineage
 from raftlog.tools.auditing.history.quorum_statements import (
@@ -21,6 +22,8 @@ from raftlog.tools.auditing.history.quorum_statements import (
 from raftlog.tools.auditing.history.replicas import Replica, newest_sound_snapshot, static_voters
 from raftlog.tools.auditing.proof.copies import Copy, VotersFrom
 from raftlog.tools.auditing.proof.lineage import Lineage
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.findings import Finding
 
 
 def copies_of(found: Iterable[Replica]) -> list[Copy]:
@@ -48,7 +51,14 @@ def copy_of(replica: Replica) -> Copy:
         replica.has_state,
         replica.quarantined_from is None,
         replica.damaged_from is None,
+        any(_is_of_batches(finding) for file in replica.evidence.files for finding in file.findings),
     )
+
+
+def _is_of_batches(finding: Finding) -> bool:
+    """Whether a finding is damage of batches: all that look at a quorum read them, and not all read indexes."""
+    rule = CATALOGUE[finding.rule]
+    return rule.severity >= Severity.DAMAGED and rule.subject in {Subject.BATCHES, Subject.LOGS, Subject.SNAPSHOTS}
 
 
 def _lineage(replica: Replica) -> Lineage:

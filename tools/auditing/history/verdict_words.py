@@ -20,6 +20,9 @@ _HEADS: Final = {
 }
 
 
+_KEPT_BY_SEED: Final = frozenset({Reason.VOTERS_LACK_PROVEN, Reason.REWRITTEN, Reason.LEADER_IS_SHORTER})
+
+
 def verdict_words(view: QuorumView) -> Iterator[str]:
     """Yield the verdict, what proves it, and what to do."""
     judgement = view.judgement
@@ -34,8 +37,14 @@ def verdict_words(view: QuorumView) -> Iterator[str]:
 def quorum_verdict(view: QuorumView) -> str:
     """Return the verdict with its reason, as one sentence without a full stop."""
     ruling = view.judgement.ruling
-    start = "" if ruling.missing_from is None else f" from offset {ruling.missing_from} on"
-    return f"{_HEADS[ruling.verdict]}{start}: {quorum_reason(view)}"
+    start = "" if ruling.missing_from is None else f", from offset {ruling.missing_from} on"
+    kept = f". {copy_name(seed)} has all of them" if (seed := view.judgement.seed) and seed_has_all(view) else ""
+    return f"{_HEADS[ruling.verdict]}{start}: {quorum_reason(view)}{kept}"
+
+
+def seed_has_all(view: QuorumView) -> bool:
+    """Whether records are missing on voters, while the copy to go on from has them."""
+    return view.judgement.seed is not None and view.judgement.ruling.reason in _KEPT_BY_SEED
 
 
 def quorum_reason(view: QuorumView) -> str:
@@ -171,6 +180,8 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
     if judgement.way is Way.START_NOTHING:
         yield from _start_nothing(judgement)
         return
+    if judgement.way is Way.FIND_MORE:
+        yield "Start nothing yet: find the directories of the other voters first."
     if seed is not None:
         end = seed.lineage.end
         yield f"Seed to go on from: {copy_name(seed)}, up to offset {end.offset} of epoch {end.epoch}."
@@ -178,14 +189,20 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
         yield "Seed to go on from: none, as no copy that Kafka starts on has all that is proven."
     match judgement.way:
         case Way.START:
-            yield f"Start: {copy_names(judgement.start)}. Whichever is elected has all that must be kept."
-            if judgement.stay_down:
-                yield f"Keep down until these run: {copy_names(judgement.stay_down)}."
+            leaders = copy_names(judgement.start_leaders)
+            yield f"Start: {copy_names(judgement.start)}. Kafka elects one with all that must be kept: {leaders}."
+            later = [each for each in judgement.stay_down if each not in judgement.never_start]
+            if later:
+                yield f"Keep down until these have a leader and no lag: {copy_names(later)}."
+            for copy in judgement.never_start:
+                yield (
+                    f"Never start on the directory that it has: {copy_name(copy)}. The next leader may use epoch"
+                    f" {copy.lineage.end.epoch} once more, and neither would notice that their records differ. Keep a"
+                    " copy of it, empty it, and let the node join anew."
+                )
             asking = f"bin/kafka-metadata-quorum.sh --bootstrap-controller {_address(judgement)} describe --replication"
             yield f"Start each with bin/kafka-server-start.sh, as usual. Then ask for the leader and all lags: {asking}"
-        case Way.FIND_MORE:
-            yield "Start nothing yet: find the directories of the other voters first."
-        case _:
+        case Way.SALVAGE:
             yield (
                 "Start none of them as they are: no undamaged voters here would elect a log with all that must be kept."
                 " Copy the seed, and name it the only voter by hand (salvage)."

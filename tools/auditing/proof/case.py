@@ -45,11 +45,13 @@ class Case:
     def seed(self) -> Copy | None:
         """The copy to go on from: of those with all that is proven, by epoch, then by offset; None if there is none.
 
-        Of equal ones, a voter that nothing is wrong with is preferred.
+        Of equal ones, one without damage is preferred, and then a voter.
         """
         found = [each for each in self.copies if each.can_start and each.key is not None and self.has_proven(each)]
         usual = self.usual_voters
-        ranks = {each.path: (each.lineage.end, each.is_sound, each.is_voter_of(usual)) for each in found}
+        ranks = {
+            each.path: (each.lineage.end, each.is_sound, not each.has_damage, each.is_voter_of(usual)) for each in found
+        }
         return max(found, key=lambda each: ranks[each.path], default=None)
 
     @functools.cached_property

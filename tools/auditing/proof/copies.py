@@ -47,7 +47,8 @@ class Copy:
         voters: the sets in its log and snapshots, by ascending offset; static voters at offset -1.
         can_start: whether Kafka starts on it: not on a log without its state, whose snapshots cannot be read.
         votes: whether it may vote; a replica that raftlog keeps in quarantine may not.
-        is_sound: whether nothing in it is damaged or gone.
+        is_sound: whether nothing in it is damaged or gone, other than what a readable snapshot stands for.
+        has_damage: whether a batch of its log or snapshots is damaged.
     """
 
     path: str
@@ -63,6 +64,7 @@ class Copy:
     can_start: bool = True
     votes: bool = True
     is_sound: bool = True
+    has_damage: bool = False
 
     def is_voter_of(self, voters: VoterSet) -> bool:
         """Whether it is one of some voters, by id and directory id."""

@@ -8,10 +8,10 @@ import attrs
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.proof.case import Case
 from raftlog.tools.auditing.proof.copies import Copy, of_voters
-from raftlog.tools.auditing.proof.elections import Electability, chance
+from raftlog.tools.auditing.proof.elections import Electability, chance, electable
 from raftlog.tools.auditing.proof.lineage import Lineage, parting
 from raftlog.tools.auditing.proof.proofs import Proof
-from raftlog.tools.auditing.proof.restart import Way, set_to_start, stay_down, way_on
+from raftlog.tools.auditing.proof.restart import Way, never_to_start, set_to_start, stay_down, way_on
 from raftlog.tools.auditing.proof.verdict import Ruling, rule
 from raftlog.voters.voter_set import VoterSet
 
@@ -67,6 +67,8 @@ class Judgement:
         seed: the copy to go on from; None if no copy that Kafka starts on has all that is proven.
         way: how to go on.
         start, stay_down: the replicas to start, and those not to be started with them, by path.
+        start_leaders: which of those to start could be elected then, by path.
+        never_start: those not to be started even later, on the directories that they have, by path.
         chances: who could be elected as all stand, by path; None for no voters.
         last_change: the last change of voters, if unproven; else None.
     """
@@ -84,6 +86,8 @@ class Judgement:
     way: Way
     start: tuple[Copy, ...]
     stay_down: tuple[Copy, ...]
+    start_leaders: tuple[Copy, ...]
+    never_start: tuple[Copy, ...]
     chances: dict[str, Electability | None]
     last_change: LastChange | None
 
@@ -120,6 +124,7 @@ def judge_quorum(copies: Sequence[Copy], leader_id: int | None = None) -> Judgem
     ruling = rule(case)
     start = set_to_start(case, ruling.must_hold)
     conflict = case.conflict
+    forks = _forks(case)
     return Judgement(
         tuple(copies),
         ruling,
@@ -128,12 +133,14 @@ def judge_quorum(copies: Sequence[Copy], leader_id: int | None = None) -> Judgem
         None if conflict is None else parting(conflict[0].lineage, conflict[1].lineage),
         case.lineage,
         case.voters,
-        tuple(_forks(case)),
+        tuple(forks),
         tuple(sorted(case.lacking, key=lambda each: each.path)),
         case.seed,
         way_on(case, ruling, start),
         tuple(start),
         tuple(stay_down(case, start, ruling.must_hold)),
+        tuple(electable(start, case.voters)),
+        tuple(never_to_start(start, (fork.copy for fork in forks))),
         {
             each.path: chance(each, copies, case.usual_voters, absent_may_vote=case.proven <= each.end)
             for each in copies

@@ -2,7 +2,7 @@
 """The advice that follows from a verdict: which nodes to start, which stay down, or that nothing is to be started."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.proof.case import Case
@@ -62,6 +62,20 @@ def stay_down(case: Case, start: Sequence[Copy], must_hold: OffsetAndEpoch) -> l
         )
     ]
     return sorted(down, key=lambda each: each.path)
+
+
+def never_to_start(start: Sequence[Copy], forks: Iterable[Copy]) -> list[Copy]:
+    """Return the replicas of another lineage that must not be started on their directories, even as followers.
+
+    If the nodes to start have not seen such a replica's last epoch, their next leader may use its number once more. A
+    Fetch compares numbers of epochs: where both sides have the same, it takes their records for the same.
+
+    Args:
+        start: the replicas to start; without any, there is nothing to say.
+        forks: the replicas of other lineages.
+    """
+    seen = max((max(each.state_epoch or -1, each.reach.epoch, each.lineage.end.epoch) for each in start), default=None)
+    return [] if seen is None else [each for each in forks if each.lineage.end.epoch > seen]
 
 
 def way_on(case: Case, ruling: Ruling, start: Sequence[Copy]) -> Way:

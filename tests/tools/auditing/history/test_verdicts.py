@@ -122,12 +122,36 @@ def test_a_leader_that_is_shorter_than_its_observer(end: int, verdict: QuorumVer
     assert judgement.ruling.verdict is verdict
 
 
-def forked(*, is_proven: bool) -> QuorumView:
-    """Voter 1 led epoch 2 without the records from 205 on, which 2 and 3 have of epoch 1."""
+def forked(*, is_proven: bool, state: int = 1) -> QuorumView:
+    """Voter 1 led epoch 2 without the records from 205 on, which 2 and 3 have of epoch 1.
+
+    Args:
+        is_proven: whether a snapshot proves some of these.
+        state: the epoch that 2 and 3 have stored.
+    """
     old = [log_of(each, 223) for each in (2, 3)]
     if is_proven:
         old[0].snapshot(220, epoch=1, named=voters(*THREE))
-    return view_of(node(log_of(1, 230, epochs=((2, 205),)), epoch=2), *(node(each, epoch=1) for each in old))
+    return view_of(node(log_of(1, 230, epochs=((2, 205),)), epoch=2), *(node(each, epoch=state) for each in old))
+
+
+@pytest.mark.parametrize(("state", "never"), [(1, [1]), (2, []), (3, [])])
+def test_a_fork_whose_epoch_may_be_used_again(state: int, never: list[int]) -> None:
+    """If the voters to start have not seen its epoch, the next leader may use it: a Fetch would find no difference."""
+    view = forked(is_proven=True, state=state)
+    assert (ids(view.judgement.stay_down), ids(view.judgement.never_start)) == ([1], never)
+    assert ("Never start on the directory that it has: node 1 (n1)." in said(view)) == bool(never)
+    assert ("Keep down until these have a leader and no lag: node 1 (n1)." in said(view)) != bool(never)
+
+
+def test_of_equal_copies_the_undamaged_one_is_the_seed() -> None:
+    """Damage that a snapshot stands for does not stop a replica, but another one is the better one to go on from."""
+    damaged, *others = (log_of(each, 223).snapshot(223, epoch=1, named=voters(*THREE)) for each in THREE)
+    directory, log = node(damaged, epoch=1)
+    fault = Finding(damaged.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=1)
+    view = view_of([directory, damaged.evidence(fault)], *(node(each, epoch=1) for each in others))
+    assert not log.files[0].findings
+    assert ids([view.judgement.seed] if view.judgement.seed else []) == [2]
 
 
 def test_a_fork_in_which_what_was_committed_is_kept() -> None:
