@@ -23,6 +23,14 @@ def _by_votes_alone(change: Any) -> tuple[str, str] | None:
     return None if problem is None else ("leader-elected", problem)
 
 
+def _of_one_batch(right: Wrong) -> Wrong:
+    def uncommitted(self: Any, *arguments: Any) -> str | None:
+        moment = right(self, *arguments)
+        return moment if moment is not None and moment.startswith("batch") else None
+
+    return uncommitted
+
+
 def _later_than_the_offset(log: Any, offset: int) -> bool:
     epochs = log.small_file(FileKind.LEADER_EPOCH_CHECKPOINT)
     return epochs is not None and any(entry.start_offset < offset for entry in epochs.epochs[:1])
@@ -52,6 +60,13 @@ MUTANTS: Final = (
         "the leader of a new epoch is a voter, and among those that voted for it",
         "CandidateState",
         instead(voter_rules, "_leader_fault", _by_votes_alone),
+        (VOTERS,),
+    ),
+    Mutant(
+        "R-findings-uncommitted",
+        "a change of voters waits until the change before it is committed",
+        "AddVoterHandler",
+        swapped(voter_rules._Reading, "_uncommitted", _of_one_batch),
         (VOTERS,),
     ),
     Mutant(

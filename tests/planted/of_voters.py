@@ -187,6 +187,22 @@ def voters_changed_by_a_new_leader(ground: Ground) -> Spot:
     )
 
 
+@FAULTS.kind("voters-uncommitted", on=DYNAMIC)
+def voters_changed_again_at_once(ground: Ground) -> Spot:
+    """A voter is added in the millisecond of the change before, which no other voter can have written by then."""
+    kept = ground.alone()
+    sets = _voters(kept / METADATA)
+    last = max(sets)
+    segment, index = data_batch(ground, record_count=1, from_offset=last + 1)
+    _forget_snapshots(kept / METADATA, segment.view(index).base_offset)
+    logs = map(Segment, (kept / METADATA).glob("*.log"))
+    time = next(each.max_timestamp for log in logs for each in log.views() if each.base_offset == last)
+    record = VotersRecord((*sets[last], _other(sets[last][0], 9)))
+    segment.batches[index] = control_batch(segment.batches[index], [record], base_timestamp=time, max_timestamp=time)
+    segment.save()
+    return segment.spot(index)
+
+
 @FAULTS.kind("kraft-version-order", on=DYNAMIC)
 def kraft_version_back(ground: Ground) -> Spot:
     """kraft.version goes from 1 back to 0."""

@@ -66,7 +66,7 @@ _VOTERS = (
         "voters-uncommitted",
         _SUSPICIOUS,
         Subject.RAFT,
-        "a voter change is not in one batch with its epoch's LeaderChange, nor with the change before it",
+        "a voter change has another batch than its epoch's LeaderChange, and not the time of the change before it",
         "AddVoterHandler",
         "the batch of a LeaderChange changes {1, 2} to {1, 2, 3}: nothing of its epoch was committed yet",
     ),

@@ -22,7 +22,6 @@ from raftlog.tools.auditing.history.quorum_statements import (
     is_damaged,
     log_statements,
     snapshot_statements,
-    voters_of,
 )
 from raftlog.tools.auditing.history.voter_changes import VoterDifference, disjoint_majorities
 from raftlog.tools.auditing.judgement.in_force import Testimony, ValueInForce
@@ -82,6 +81,7 @@ class _Reading:
         # A snapshot that repeats what the log says is correct.
         self._bad_sets: set[bytes] = set()
         self._statements = log_statements(evidence)
+        self._last_change: Statement | None = None
         self._voter_batches = self._batches_with(VotersRecord)
         self._leader_batches = self._batches_with(LeaderChangeMessage)
 
@@ -127,6 +127,7 @@ class _Reading:
                 yield from self._read_version(statement, statement.value.kraft_version)
             case VotersRecord():
                 yield from self._read_voters(statement, statement.value)
+                self._last_change = statement
             case LeaderChangeMessage():
                 yield from self._read_leader(statement, statement.value)
 
@@ -165,21 +166,31 @@ class _Reading:
         elif (change := _change_problem(before, after)) is not None:
             self._voters.is_doubted = True
             yield statement.finding(*change)
-        elif self._is_uncommitted(statement, before):
-            reason = f"voters become {_named(after)} in the same batch as a change that must be committed before"
+        elif (uncommitted := self._uncommitted(statement, before, after)) is not None:
+            reason = f"voters become {_named(after)} in the same {uncommitted} must be committed before"
             yield statement.finding("voters-uncommitted", reason)
         else:
             yield from self._judge_ranges(statement, after)
 
-    def _is_uncommitted(self, statement: Statement, before: ValueInForce[VoterSet | None] | None) -> bool:
-        """Whether a change is in the batch of its leader's first record, or of the change before it.
+    def _uncommitted(
+        self, statement: Statement, before: ValueInForce[VoterSet | None] | None, after: VoterSet
+    ) -> str | None:
+        """Return how a change is too early: its leader's first record or the change before it cannot be committed yet.
 
-        Neither can be committed by then, and a leader must wait for both.
+        A leader must wait for both. Nothing is committed between two records of a batch, and in a millisecond no other
+        voter fetches, flushes, and fetches again; but ``raftlog log append`` leads and appends at once, without others.
         """
-        if not _binds(before) or before.value == voters_of(statement):
-            return False
+        if not _binds(before) or before.value in {None, after}:
+            return None
         batch_offset = statement.seen.batch_offset
-        return batch_offset in self._leader_batches or before.offset >= batch_offset
+        if batch_offset in self._leader_batches or before.offset >= batch_offset:
+            return "batch as a change that"
+        is_update = before.value.voter_keys == after.voter_keys  # It waits for no change that has timed out.
+        if is_update or len(before.value) == 1 or self._last_change is None or statement.seen.timestamp < 0:
+            return None
+        last, seen = self._last_change.seen, statement.seen
+        is_at_once = (last.epoch, last.timestamp) == (seen.epoch, seen.timestamp)
+        return f"millisecond as the change at offset {last.offset}, which" if is_at_once else None
 
     def _judge_ranges(self, statement: Statement, voters: VoterSet) -> Iterator[Finding]:
         if not _is_trusted(self._version) or voters.supports_version(self._version.value):

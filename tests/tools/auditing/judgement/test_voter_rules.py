@@ -208,6 +208,49 @@ def test_two_changes_in_a_batch() -> None:
     assert found(log.evidence()) == [("voters-uncommitted", offset)]
 
 
+def _at_once(log: MadeLog) -> MadeLog:
+    """The last batch has the timestamp of the one before it."""
+    log.controls[-1] = attrs.evolve(log.controls[-1], timestamp=log.controls[-2].timestamp)
+    return log
+
+
+def test_a_change_in_the_millisecond_of_the_change_before() -> None:
+    """Other voters cannot have it by then; a millisecond later they can."""
+    log = three()
+    before = log.change(voters(1, 2, 3, 4))
+    offset = log.change(voters(1, 2, 4))
+    assert found(log.evidence()) == []
+
+    (finding,) = judge_voters(_at_once(log).evidence())
+    assert (finding.rule, finding.offset) == ("voters-uncommitted", offset)
+    assert f"millisecond as the change at offset {before}" in finding.reason
+
+
+def test_a_change_in_the_millisecond_of_the_leader_change() -> None:
+    """So ``raftlog log append`` writes it, with the only node that is up."""
+    log = three()
+    log.lead(2, (1, 2, 3))
+    log.change(voters(1, 2, 3, 4))
+
+    assert found(_at_once(log).evidence()) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (voters(1), voters(1, 2)),  # The leader commits alone.
+        (voters(1, 2), VoterSet.of([voter(1), voter(2, port=7)])),  # An update does not wait for what has timed out.
+    ],
+)
+def test_a_change_that_may_be_committed_at_once(first: VoterSet, second: VoterSet) -> None:
+    """A leader that commits alone, and an update, need no more than a moment."""
+    log = MadeLog().bootstrap(first)
+    log.lead(1, first.voter_ids)
+    log.change(second)
+
+    assert found(_at_once(log).evidence()) == []
+
+
 # Sets and versions
 
 ONE_DIRECTORY = voter(1).voter_key.directory_id
