@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.agreement import controller_rules
 from raftlog.tools.auditing.indexes.transaction_index_rules import TransactionIndexSurvey
 from raftlog.tools.auditing.judgement import checkpoint_rules, voter_rules
 from raftlog.tools.auditing.producers.producer_history import ProducerHistory
@@ -12,6 +13,7 @@ from raftlog.tools.auditing.survey import small_file_survey
 from raftlog.tools.catalogue.findings import Finding
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
+CONTROLLERS: Final = "tests/tools/auditing/agreement/test_controller_rules.py"
 CHECKPOINTS: Final = "tests/tools/auditing/judgement/test_checkpoint_rules.py"
 INDEXES: Final = "tests/tools/auditing/indexes/test_index_rules.py"
 SMALL_FILES: Final = "tests/tools/auditing/survey/test_small_file_survey.py"
@@ -29,6 +31,15 @@ def _of_one_batch(right: Wrong) -> Wrong:
         return moment if moment is not None and moment.startswith("batch") else None
 
     return uncommitted
+
+
+def _with_old_ones(right: Wrong) -> Wrong:
+    def registered(partition: Any) -> dict[int, Any]:
+        found = {seen.controller_id: (seen, file) for file in partition.segments for seen in file.controllers}
+        last: dict[int, Any] = right(partition)
+        return {key: each for key, each in found.items() if each[0].level >= 0} | last
+
+    return registered
 
 
 def _later_than_the_offset(log: Any, offset: int) -> bool:
@@ -68,6 +79,13 @@ MUTANTS: Final = (
         "AddVoterHandler",
         swapped(voter_rules._Reading, "_uncommitted", _of_one_batch),
         (VOTERS,),
+    ),
+    Mutant(
+        "R-findings-controllers",
+        "the last registration of a controller counts, in the log or in the newest snapshot",
+        "KIP-1312",
+        swapped(controller_rules, "_registered", _with_old_ones),
+        (CONTROLLERS,),
     ),
     Mutant(
         "R-findings-log-start",

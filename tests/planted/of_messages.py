@@ -3,10 +3,12 @@
 
 from collections.abc import Collection
 
+from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import RawRecord
+from raftlog.records.messages.metadata import metadata_record, read_metadata_record, write_metadata_record
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import METADATA, QUORUMS, Ground
-from tests.planted.segments import Segment, change_record, records_of
+from tests.planted.segments import Segment, change_record, data_batch, forget_snapshots, records_of
 
 FAULTS = Faults("messages")
 
@@ -55,6 +57,26 @@ def message_cut_in_a_snapshot(ground: Ground) -> Spot:
     segment, index, number = _chosen(ground, f"*/{METADATA}/*.checkpoint", keeps_all=True)
     value = _value(segment, index, number)
     return _changed(segment, index, number, value[: ground.between(3, len(value))])
+
+
+@FAULTS.kind("controller-caps", on=QUORUMS)
+def controller_that_caps(ground: Ground) -> Spot:
+    """A controller that is no voter is registered with a lower metadata.version than the voters; the CRC holds."""
+    kept = ground.alone() / METADATA
+    registrations = [
+        read.message
+        for path in (*kept.glob("*.log"), *kept.glob("*.checkpoint"))
+        for stored in Segment(path).batches
+        if not RecordBatch(stored).is_control
+        for record in records_of(stored)
+        if (read := read_metadata_record(record.value)).type.name == "RegisterControllerRecord"
+    ]
+    message = registrations[0] | {"controllerId": ground.between(7, 99)}
+    message["features"] = [each | {"maxSupportedVersion": 7} for each in message["features"]]
+    segment, index = data_batch(ground, record_count=1, from_offset=50)
+    forget_snapshots(kept, segment.view(index).base_offset)
+    record = write_metadata_record(metadata_record("RegisterControllerRecord", message))
+    return _changed(segment, index, 0, record)
 
 
 def _with_byte(ground: Ground, at: int, byte: int, types: Collection[int] = range(128)) -> Spot:

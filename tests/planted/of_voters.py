@@ -18,7 +18,14 @@ from raftlog.records.messages.control import (
 )
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, Ground
-from tests.planted.segments import Segment, control_batch, control_batch_with, control_values, data_batch
+from tests.planted.segments import (
+    Segment,
+    control_batch,
+    control_batch_with,
+    control_values,
+    data_batch,
+    forget_snapshots,
+)
 
 FAULTS = Faults("voters")
 
@@ -52,15 +59,8 @@ def _forge(
     )
     segment, index = data_batch(ground, record_count=1, from_offset=start + 1, to_offset=end)
     if is_last:
-        _forget_snapshots(kept / METADATA, segment.view(index).base_offset)
+        forget_snapshots(kept / METADATA, segment.view(index).base_offset)
     return _put(segment, index, [VotersRecord(change(sets[start]))])
-
-
-def _forget_snapshots(log: Path, end_offset: int) -> None:
-    """Remove the snapshots of a log that end after an offset."""
-    for path in log.glob("*.checkpoint"):
-        if int(path.name[:20]) > end_offset:
-            path.unlink()
 
 
 def _voters(log: Path) -> dict[int, _Voters]:
@@ -178,7 +178,7 @@ def voters_changed_by_a_new_leader(ground: Ground) -> Spot:
     offset = segment.view(index).base_offset
     voters = sets[max(each for each in sets if each < offset)]
     left = {voter.id for voter in voters} - {voter.id for voter in sets[changes[-1]]}  # Who is gone is not missed.
-    _forget_snapshots(kept / METADATA, offset)
+    forget_snapshots(kept / METADATA, offset)
     change = control_values(segment.batches[index])[0]
     assert isinstance(change, LeaderChangeMessage)
     del segment.batches[index + 1]
@@ -194,7 +194,7 @@ def voters_changed_again_at_once(ground: Ground) -> Spot:
     sets = _voters(kept / METADATA)
     last = max(sets)
     segment, index = data_batch(ground, record_count=1, from_offset=last + 1)
-    _forget_snapshots(kept / METADATA, segment.view(index).base_offset)
+    forget_snapshots(kept / METADATA, segment.view(index).base_offset)
     logs = map(Segment, (kept / METADATA).glob("*.log"))
     time = next(each.max_timestamp for log in logs for each in log.views() if each.base_offset == last)
     record = VotersRecord((*sets[last], _other(sets[last][0], 9)))

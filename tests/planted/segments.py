@@ -257,6 +257,13 @@ def control_batch_with(
     return segments[path], index
 
 
+def forget_snapshots(log: Path, end_offset: int) -> None:
+    """Remove the snapshots of a log that end after an offset."""
+    for path in log.glob("*.checkpoint"):
+        if int(path.name[:20]) > end_offset:
+            path.unlink()
+
+
 def flip_bit(path: Path, position: int, bit: int) -> None:
     """Flip a bit of a file."""
     data = bytearray(path.read_bytes())

@@ -276,6 +276,25 @@ class LogExtent:
 
 
 @attrs.frozen
+class ControllerSeen:
+    """A metadata record that registers a controller, or takes its registration away.
+
+    Attributes:
+        offset: of the record; in a snapshot, relative to it.
+        position: byte position of its batch.
+        epoch: epoch of its batch.
+        controller_id: node id of the controller.
+        level: greatest metadata.version that it supports, 0 if it supports none; -1 if it is no longer registered.
+    """
+
+    offset: int
+    position: int
+    epoch: int
+    controller_id: int
+    level: int
+
+
+@attrs.frozen
 class OffsetHoles:
     """Offsets that are missing between sound batches of a segment; not collected for raft logs.
 
@@ -318,6 +337,8 @@ class FileEvidence:
             raft logs, at which offsets are missing; None if there is none.
         early_stable_offsets: segments only: the entries of the transaction index with a last stable offset before the
             segment: offset of the ABORT marker, producer id, and that offset.
+        controllers: segments and snapshots of ``__cluster_metadata`` only, if messages were read: the registrations of
+            controllers, in order.
     """
 
     task: SurveyTask
@@ -336,6 +357,7 @@ class FileEvidence:
     sets_metadata_version: bool | None = None
     misplaced_from: int | None = None
     early_stable_offsets: tuple[tuple[int, int, int], ...] = ()
+    controllers: tuple[ControllerSeen, ...] = ()
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
         """Yield the control records with their decoded values, in order; records that cannot be decoded are skipped."""

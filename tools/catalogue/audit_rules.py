@@ -310,6 +310,14 @@ _SNAPSHOTS = (
         "kraft.version 0, but the log has 1",
     ),
     Rule(
+        "controller-caps",
+        _SUSPICIOUS,
+        Subject.MESSAGES,
+        "each registered controller is a voter, or supports as high a metadata.version as the voters",
+        "KIP-1312",
+        "controller 4, which was removed, is registered with levels up to 21, and the voters with 25",
+    ),
+    Rule(
         "bootstrap-differs",
         _SUSPICIOUS,
         Subject.LOG_DIRECTORIES,
@@ -344,6 +352,7 @@ ASKED_FOR: Final = {
     "message-field": "verify --messages, audit --messages, dump-log with a decoder",
     "message-version": "verify --messages, audit --messages, dump-log with a decoder",
     "message-frame": "verify --messages, audit --messages, dump-log with a decoder",
+    "controller-caps": "verify --messages, audit --messages",
     "decoder-raised": "dump-log --key-decoder-class or --value-decoder-class",
     "index-sanity": "dump-log --index-sanity-check",
 }

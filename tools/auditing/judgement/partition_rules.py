@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.tools.auditing.agreement.controller_rules import judge_controllers
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
 from raftlog.tools.auditing.judgement.election_rules import judge_election
@@ -52,6 +53,7 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
         if finding.path not in uncomparable or finding.rule not in _OF_CONTENT:
             yield finding
     yield from judge_election(evidence)
+    yield from judge_controllers(evidence)
     yield from judge_producers(evidence)
 
 

@@ -171,6 +171,7 @@ class _SegmentSurvey:
             sets_metadata_version=None if self._version is None else self._version.found,
             early_stable_offsets=() if self._indexes is None else self._indexes.early_stable_offsets,
             misplaced_from=self._order.misplaced_from,
+            controllers=() if self._messages is None else tuple(self._messages.controllers),
         )
 
     def _index_findings(self, found: Iterable[Finding]) -> Iterator[Finding]:

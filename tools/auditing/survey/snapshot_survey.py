@@ -97,6 +97,7 @@ class _SnapshotSurvey:
             controls=tuple(self._controls),
             blocks=self._blocks.blocks(),
             sets_metadata_version=None if self._version is None else self._version.found,
+            controllers=() if self._message_rules is None else tuple(self._message_rules.controllers),
         )
 
     def _take_tail(self, piece: TornTail | ZeroPadding, reason: str) -> None:
