@@ -3,12 +3,15 @@
 
 from collections.abc import Collection
 
+import attrs
+
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import RawRecord
+from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.messages.metadata import metadata_record, read_metadata_record, write_metadata_record
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import METADATA, QUORUMS, Ground
-from tests.planted.segments import Segment, change_record, data_batch, forget_snapshots, records_of
+from tests.planted.segments import Segment, change_record, control_batch_with, data_batch, forget_snapshots, records_of
 
 FAULTS = Faults("messages")
 
@@ -57,6 +60,17 @@ def message_cut_in_a_snapshot(ground: Ground) -> Spot:
     segment, index, number = _chosen(ground, f"*/{METADATA}/*.checkpoint", keeps_all=True)
     value = _value(segment, index, number)
     return _changed(segment, index, number, value[: ground.between(3, len(value))])
+
+
+@FAULTS.kind("record-attributes", on=QUORUMS)
+def record_with_attributes(ground: Ground) -> Spot:
+    """A metadata record, or a control record, has a bit in its attributes; the CRC holds."""
+    ground.alone()
+    segment, index = data_batch(ground) if ground.below(4) else control_batch_with(ground, LeaderChangeMessage)
+    number = ground.below(segment.view(index).record_count)
+    segment.batches[index] = change_record(segment.batches[index], number, attributes=1 << ground.below(8))
+    segment.save()
+    return attrs.evolve(segment.spot(index), offset=segment.view(index).base_offset + number)
 
 
 @FAULTS.kind("controller-caps", on=QUORUMS)

@@ -310,6 +310,14 @@ _SNAPSHOTS = (
         "kraft.version 0, but the log has 1",
     ),
     Rule(
+        "record-attributes",
+        _SUSPICIOUS,
+        Subject.MESSAGES,
+        "the attributes of a record in the metadata log, which are not used, are 0",
+        "DefaultRecord",
+        "attributes 0x01",
+    ),
+    Rule(
         "controller-caps",
         _SUSPICIOUS,
         Subject.MESSAGES,
@@ -352,6 +360,7 @@ ASKED_FOR: Final = {
     "message-field": "verify --messages, audit --messages, dump-log with a decoder",
     "message-version": "verify --messages, audit --messages, dump-log with a decoder",
     "message-frame": "verify --messages, audit --messages, dump-log with a decoder",
+    "record-attributes": "verify --messages, audit --messages",
     "controller-caps": "verify --messages, audit --messages",
     "decoder-raised": "dump-log --key-decoder-class or --value-decoder-class",
     "index-sanity": "dump-log --index-sanity-check",

@@ -7,6 +7,7 @@ import pytest
 
 from raftlog.records.batches.builder import RecordBatchBuilder
 from tests.golden_files import GOLDEN
+from tests.planted.segments import change_record
 from tests.tools.console import run
 
 NAME = f"{0:020}.log"
@@ -63,6 +64,19 @@ def test_they_are_those_of_dump_log(tmp_path: Path) -> None:
 def test_records_of_other_topics_are_bytes(name: str, tmp_path: Path) -> None:
     """Only the metadata log has metadata records."""
     assert found(partition(tmp_path, UNKNOWN, name=name), "--messages") == []
+
+
+@pytest.mark.parametrize("attributes", [0, 1, 0x80, 0xFF])
+def test_records_have_no_attributes(attributes: int, tmp_path: Path) -> None:
+    """They are looked at where records are read one by one."""
+    path = partition(tmp_path, FEATURE, FEATURE)
+    log = path / NAME
+    log.write_bytes(change_record(log.read_bytes(), 1, attributes=attributes))
+    with_messages = run("verify", "-j", "1", "--format", "jsonl", "--messages", path).of_kind("finding")
+    without = run("verify", "-j", "1", "--format", "jsonl", path).of_kind("finding")
+
+    more = [(each["rule"], each["offset"], each["reason"]) for each in with_messages if each not in without]
+    assert more == ([("record-attributes", 1, f"a record has attributes {attributes:#04x}")] if attributes else [])
 
 
 def test_no_value_is_one_finding(tmp_path: Path) -> None:
