@@ -7,7 +7,7 @@ from typing import Any, Final
 from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.agreement import controller_rules
 from raftlog.tools.auditing.indexes.transaction_index_rules import TransactionIndexSurvey
-from raftlog.tools.auditing.judgement import checkpoint_rules, voter_rules
+from raftlog.tools.auditing.judgement import checkpoint_rules, replica_rules, voter_rules
 from raftlog.tools.auditing.producers.producer_history import ProducerHistory
 from raftlog.tools.auditing.survey import small_file_survey
 from raftlog.tools.catalogue.findings import Finding
@@ -16,6 +16,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, swapped
 CONTROLLERS: Final = "tests/tools/auditing/agreement/test_controller_rules.py"
 CHECKPOINTS: Final = "tests/tools/auditing/judgement/test_checkpoint_rules.py"
 INDEXES: Final = "tests/tools/auditing/indexes/test_index_rules.py"
+REPLICAS: Final = "tests/tools/auditing/judgement/test_replica_rules.py"
 SMALL_FILES: Final = "tests/tools/auditing/survey/test_small_file_survey.py"
 VOTERS: Final = "tests/tools/auditing/judgement/test_voter_rules.py"
 
@@ -72,6 +73,13 @@ MUTANTS: Final = (
         "CandidateState",
         instead(voter_rules, "_leader_fault", _by_votes_alone),
         (VOTERS,),
+    ),
+    Mutant(
+        "R-findings-outlier",
+        "a replica with a sound batch is not blamed for it, however many have a batch that breaks a rule",
+        "none of Kafka's: replicas are compared after the fact",
+        instead(replica_rules, "_has_finding_at", lambda *_: False),
+        (REPLICAS,),
     ),
     Mutant(
         "R-findings-uncommitted",

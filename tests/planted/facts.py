@@ -97,7 +97,12 @@ def views_of_page(audited: Iterable[Judged]) -> list[QuorumView]:
 
 def contradictions(planted: Planted, field: Field) -> Iterator[str]:
     """Where findings, ``raftlog quorum``, and the page with its advice do not agree about a planted fault."""
-    root = field.directory / planted.ground
+    yield from contradictions_on(planted.ground, field)
+
+
+def contradictions_on(ground: str, field: Field) -> Iterator[str]:
+    """Where they do not agree about a ground as it is."""
+    root = field.directory / ground
     audited = list(field.judged(root))
     views = views_of_page(audited)
     mine, theirs = [facts_of_view(view) for view in views], facts_of_verb(root)

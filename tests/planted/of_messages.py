@@ -2,6 +2,7 @@
 """Metadata records with sound batches and invalid messages."""
 
 from collections.abc import Collection
+from typing import Any
 
 import attrs
 
@@ -85,7 +86,7 @@ def controller_that_caps(ground: Ground) -> Spot:
         for record in records_of(stored)
         if (read := read_metadata_record(record.value)).type.name == "RegisterControllerRecord"
     ]
-    message = registrations[0] | {"controllerId": ground.between(7, 99)}
+    message: dict[str, Any] = {**registrations[0], "controllerId": ground.between(7, 99)}
     message["features"] = [each | {"maxSupportedVersion": 7} for each in message["features"]]
     segment, index = data_batch(ground, record_count=1, from_offset=50)
     forget_snapshots(kept, segment.view(index).base_offset)

@@ -63,7 +63,8 @@ FOLLOWS: Final = frozenset({"committed-lost"})
 """Rules of the verdict on a whole quorum, which follows from a fault of one file; it is compared in ``facts``."""
 
 
-def _is_alarm(finding: Finding) -> bool:
+def is_alarm(finding: Finding) -> bool:
+    """Whether a finding beside that of a fault is a false alarm."""
     return finding.severity is not Severity.HARMLESS and finding.rule not in FOLLOWS
 
 
@@ -116,7 +117,7 @@ class Field:
         spot = fault.plant(Ground(root, f"{fault.name} {place}"))
         said = [finding for finding in self.audit(root) if finding not in clean]
         found = next((each for each in said if each.rule in fault.rules and spot.is_named_by(each)), None)
-        alarms = (each for each in said if each is not found and _is_alarm(each))
+        alarms = (each for each in said if each is not found and is_alarm(each))
         return Planted(fault, place, name, spot, found, tuple(alarms))
 
     def clean(self, name: str) -> frozenset[Finding]:

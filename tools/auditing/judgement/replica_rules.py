@@ -14,8 +14,8 @@ from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.agreement.topic_id_rules import topic_id_file
 from raftlog.tools.auditing.batch_reader import BatchReader
-from raftlog.tools.auditing.evidence import ControlSeen, PartitionEvidence
-from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
+from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, Side, divergences
 from raftlog.tools.auditing.history.histories import by_history, first_leader
 from raftlog.tools.auditing.history.lost_branches import proof_of_branch
 from raftlog.tools.auditing.history.quorum_statements import Statement
@@ -114,18 +114,37 @@ def _up_to_date(replica: PartitionEvidence) -> tuple[int, int]:
 
 
 def _blamed(found: Sequence[_Difference], replicas: Sequence[PartitionEvidence]) -> Iterator[_Difference]:
-    """Report differences; if most replicas differ from the newest in the same way, the newest is reported, once."""
+    """Report differences; if most replicas differ from the newest in the same way, the newest is reported, once.
+
+    A batch that breaks a rule by itself is the wrong one, however many replicas have it.
+    """
     counts = Counter(difference.way for difference in found)
     seen: set[tuple[object, ...]] = set()
     for difference in found:
         divergence, way = difference.of, difference.way
+        if divergence.kind not in _CONTRADICTIONS:
+            yield difference
+            continue
         holders = sum(each.start_offset <= divergence.offset < each.end_offset for each in replicas)
-        if divergence.kind not in _CONTRADICTIONS or 2 * counts[way] <= holders:
+        is_left, is_right = (_is_suspect(side, replicas) for side in (divergence.left, divergence.right))
+        if is_left == is_right and 2 * counts[way] <= holders:
             yield difference
         elif way not in seen:
             seen.add(way)
             turned = attrs.evolve(divergence, left=divergence.right, right=divergence.left)
-            yield attrs.evolve(difference, of=turned)
+            yield difference if is_right and not is_left else attrs.evolve(difference, of=turned)
+
+
+def _is_suspect(side: Side, replicas: Sequence[PartitionEvidence]) -> bool:
+    """Whether a finding above harmless is about the batch of one side."""
+    files = (file for replica in replicas for file in replica.segments if file.task.path == side.path)
+    return side.position is not None and any(_has_finding_at(side.position, file) for file in files)
+
+
+def _has_finding_at(position: int, file: FileEvidence) -> bool:
+    """Whether a finding above harmless is about the batch at a position of a segment."""
+    at = (each for each in file.findings if each.position == position and each.path == file.task.path)
+    return any(finding.severity > Severity.HARMLESS for finding in at)
 
 
 def _judge_difference(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> Finding:
@@ -254,14 +273,16 @@ def _led_text(opening: Statement) -> str:
 
 
 def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Report replicas whose leader of an epoch differs from that in most replicas."""
+    """Report replicas whose leader of an epoch differs from that in most replicas, unless its record is reported."""
     by_epoch: dict[int, list[tuple[int, ControlSeen, str]]] = {}
     for replica in replicas:
         known: set[int] = set()  # Another rule reports two leaders of an epoch in one log.
         for file in replica.segments:
             for control, message in file.control_values():
-                if isinstance(message, LeaderChangeMessage) and control.epoch not in known:
-                    known.add(control.epoch)
+                if not isinstance(message, LeaderChangeMessage) or control.epoch in known:
+                    continue
+                known.add(control.epoch)
+                if not _has_finding_at(control.position, file):
                     by_epoch.setdefault(control.epoch, []).append((message.leader_id, control, file.task.path))
     for epoch, said in by_epoch.items():
         usual = Counter(leader_id for leader_id, _, _ in said).most_common(1)[0][0]

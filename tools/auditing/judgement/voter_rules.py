@@ -167,6 +167,7 @@ class _Reading:
             self._voters.is_doubted = True
             yield statement.finding(*change)
         elif (uncommitted := self._uncommitted(statement, before, after)) is not None:
+            self._voters.is_doubted = True
             reason = f"voters become {_named(after)} in the same {uncommitted} must be committed before"
             yield statement.finding("voters-uncommitted", reason)
         else:
@@ -180,7 +181,7 @@ class _Reading:
         A leader must wait for both. Nothing is committed between two records of a batch, and in a millisecond no other
         voter fetches, flushes, and fetches again; but ``raftlog log append`` leads and appends at once, without others.
         """
-        if not _binds(before) or before.value in {None, after}:
+        if not _binds(before) or before.value is None or before.value == after:
             return None
         batch_offset = statement.seen.batch_offset
         if batch_offset in self._leader_batches or before.offset >= batch_offset:

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+import attrs
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
@@ -31,6 +32,7 @@ from raftlog.tools.auditing.survey.survey import survey
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.findings import Finding
 from tests.golden_files import GOLDEN
+from tests.planted.segments import with_fields
 from tests.tools.auditing.made_quorum import MadeLog
 from tests.tools.auditing.made_replicas import BASE, Batch, Replicas, encode, log_of
 
@@ -104,6 +106,30 @@ def test_the_outlier_is_named() -> None:
         (finding,) = _judge(*logs)
         assert (finding.rule, finding.offset) == ("replica-batch", 10)
         assert finding.path.startswith("abc"[logs.index(other)])
+
+
+@pytest.mark.parametrize(
+    "are_odd", [(True, True, False), (False, True, True), (True, False, True), (False, False, True)]
+)
+def test_a_batch_that_breaks_a_rule_is_the_outlier(are_odd: tuple[bool, ...]) -> None:
+    """A sound batch is not blamed for being rare."""
+    sound = [encode(batch) for batch in BASE]
+    odd = [sound[0], with_fields(sound[1], attributes=0x0100), *sound[2:]]
+    (finding,) = _judge(*[b"".join(odd if is_odd else sound) for is_odd in are_odd])
+    assert (finding.rule, finding.offset) == ("replica-batch", 10)
+    assert are_odd["abc".index(finding.path[0])]
+
+
+def test_a_leader_whose_record_is_reported_is_no_witness() -> None:
+    """It is told already, and says nothing about what other replicas have, also if most have it."""
+    shared = log_of([Batch(range(2), epoch=0, value=b"a")])
+    replicas = Replicas()
+    found = [replicas.add(name, {0: shared + _leader(2, 1, 1 + (name == "c"))}) for name in "abc"]
+    for number, replica in enumerate(found[:2]):
+        (file,) = replica.files
+        reported = Finding(file.task.path, "leader-voted", "", len(shared), offset=2, epoch=1)
+        found[number] = PartitionEvidence(replica.place, (attrs.evolve(file, findings=(reported,)),))
+    assert list(judge_replicas(found, replicas.read)) == []
 
 
 def test_leaders_are_compared_by_what_most_say() -> None:
