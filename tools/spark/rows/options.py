@@ -35,6 +35,7 @@ OPTIONS: Final = (
     "endingOffsetsByTimestamp",
     "endingTimestamp",
     "failOnDataLoss",
+    "includeDeletedRecords",
     "includeHeaders",
     _ISOLATION_LEVEL,
     "maxOffsetsPerTrigger",
@@ -103,7 +104,8 @@ class SourceOptions:
         view: one of ``VIEWS``.
         columns: those to read, in order, or None for all.
         mode: what to do about damage; one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
-        fails_on_loss: whether missing records or files that once existed are an error.
+        fails_on_loss: whether records and files that are gone are an error; damage follows ``mode`` alone.
+        include_deleted: whether records below the log start, which a broker no longer returns, are read.
         include_headers: whether records come with their headers.
         snapshots: which snapshots in directories are read: ``none``, the ``newest`` of each log, or ``all``.
         redact: whether secrets in metadata records are hidden.
@@ -125,6 +127,7 @@ class SourceOptions:
     columns: tuple[str, ...] | None = None
     mode: str = FAIL_FAST
     fails_on_loss: bool = True
+    include_deleted: bool = False
     include_headers: bool = False
     snapshots: str = "none"
     redact: bool = True
@@ -149,13 +152,13 @@ class SourceOptions:
             OptionError: a name is unknown, a value is invalid, two options exclude each other, or no path was given.
         """
         texts = _Texts(given)
-        mode, fails_on_loss = texts.mode()
         return cls(
             paths=texts.paths(),
             view=texts.choice("view", VIEWS, "records"),
             columns=texts.names("columns"),
-            mode=mode,
-            fails_on_loss=fails_on_loss,
+            mode=texts.choice("mode", (PERMISSIVE, DROP_MALFORMED, FAIL_FAST), FAIL_FAST),
+            fails_on_loss=texts.flag("failOnDataLoss", default=True),
+            include_deleted=texts.flag("includeDeletedRecords", default=False),
             include_headers=texts.flag("includeHeaders", default=False),
             snapshots=texts.choice("snapshots", ("none", "newest", "all"), "none"),
             redact=texts.flag("redact", default=True),
@@ -217,15 +220,6 @@ class _Texts:
 
     def flag(self, name: str, *, default: bool) -> bool:
         return self.choice(name, ("true", "false"), str(default)) in {"true", "True"}
-
-    def mode(self) -> tuple[str, bool]:
-        """Return the mode, and whether a loss is an error. If only one was given, it determines the other."""
-        modes = (PERMISSIVE, DROP_MALFORMED, FAIL_FAST)
-        if self._text("mode") is None:
-            fails = self.flag("failOnDataLoss", default=True)
-            return FAIL_FAST if fails else DROP_MALFORMED, fails
-        mode = self.choice("mode", modes, FAIL_FAST)
-        return mode, self.flag("failOnDataLoss", default=mode == FAIL_FAST)
 
     def count(self, name: str) -> int | None:
         text = self._text(name)

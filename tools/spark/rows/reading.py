@@ -22,6 +22,7 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.rows import arrays
 from raftlog.tools.spark.rows.batch_rows import BatchRows, legacy_row
 from raftlog.tools.spark.rows.decoded_rows import ControlRowMaker, MetadataRowMaker, Row, RowMaker, legacy_rows
+from raftlog.tools.spark.rows.dropped import Dropped
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.rows.options import FAIL_FAST, PERMISSIVE
 from raftlog.tools.spark.rows.parts import FilePart, Split
@@ -48,7 +49,7 @@ class ReadRequest:
         view: name of the view.
         schema: the wanted columns, in order.
         mode: what to do about damage.
-        fails_on_loss: whether data that was lost after planning is an error.
+        fails_on_loss: whether a file that was deleted, or has shrunk, after planning is an error.
         redact: whether secrets in metadata records are hidden.
         hints: what wanted rows have in common.
     """
@@ -71,11 +72,18 @@ def read_split(request: ReadRequest, split: Split) -> Iterator[pa.RecordBatch]:
 
     Raises:
         DecodeError: there is damage, and the mode is ``FAIL_FAST``.
-        StorageError: a file is missing, has shrunk or cannot be read, and ``fails_on_loss`` is set.
+        StorageError: a file is missing or has shrunk, and ``fails_on_loss`` is set; or it cannot be read, and the mode
+            is ``FAIL_FAST``.
         MissingExtraError: a codec's package is not installed.
         OptionError: there is a null in a column that the schema calls NOT NULL.
     """
-    return _gathered(_without_nulls(batch, part) for part in split for batch in PartReader(request, part).batches())
+    dropped = Dropped(request.mode)
+    try:
+        yield from _gathered(
+            _without_nulls(batch, part) for part in split for batch in PartReader(request, part, dropped).batches()
+        )
+    finally:
+        dropped.log()
 
 
 class PartReader:
@@ -84,11 +92,13 @@ class PartReader:
     Args:
         request: what to read.
         part: where to read it.
+        dropped: counts what is left out.
     """
 
-    def __init__(self, request: ReadRequest, part: FilePart) -> None:
+    def __init__(self, request: ReadRequest, part: FilePart, dropped: Dropped) -> None:
         self._request = request
         self._part = part
+        self._dropped = dropped
         self._position = part.start
         self._next_offset: int | None = None
         self._read_run = self._reader()
@@ -102,9 +112,12 @@ class PartReader:
             with open_source(self._part.path) as source:
                 for piece in split_runs(source, start=self._part.start, stop=self._part.end):
                     yield from self._of_piece(piece)
-                yield from self._check_end(source.size())
+                size_bytes = source.size()
         except StorageError as error:
-            yield from self._loss(error)
+            is_gone = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
+            yield from self._loss(error) if is_gone else self._unreadable(error)
+        else:
+            yield from self._check_end(size_bytes)
 
     def _of_piece(
         self, piece: BatchRun | LegacyBatch | TornTail | ZeroPadding | Corruption
@@ -147,20 +160,35 @@ class PartReader:
             )
 
     def _loss(self, error: StorageError) -> Iterator[pa.RecordBatch]:
+        """Report a file that is gone or has shrunk: ``failOnDataLoss`` decides whether that is an error."""
         if self._request.fails_on_loss:
-            # The same error with the path as valid Unicode: Spark cannot transfer any other message.
-            raise type(error)(self._part.file, error.operation, error.cause) from None
-        is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
+            raise self._shown(error) from None
         if self._request.mode == PERMISSIVE:
-            finding = Finding(self._part.path, "file-gone" if is_missing else "file-unreadable", str(error.cause))
-            yield from self._complaint(finding)
+            yield self._row_of(Finding(self._part.path, "file-gone", str(error.cause)))
+        else:
+            self._dropped.loss(self._part.path, error.cause)
+
+    def _unreadable(self, error: StorageError) -> Iterator[pa.RecordBatch]:
+        """Report a file that is there and cannot be read, as damage."""
+        if self._request.mode == FAIL_FAST:
+            raise self._shown(error) from None
+        yield from self._complaint(Finding(self._part.path, "file-unreadable", str(error.cause)))
+
+    def _shown(self, error: StorageError) -> StorageError:
+        """Return the same error with the path as valid Unicode: Spark cannot transfer any other message."""
+        return type(error)(self._part.file, error.operation, error.cause)
 
     def _complaint(self, finding: Finding) -> Iterator[pa.RecordBatch]:
-        """Report damage as the mode requires: raise an error, yield a row about it, or do nothing."""
+        """Report damage as the mode requires: raise an error, yield a row about it, or count it."""
         if self._request.mode == FAIL_FAST:
             raise _error(finding)
         if self._request.mode == PERMISSIVE:
-            yield arrays.batch_of_rows([self._corrupt_row(finding)], self._request.schema)
+            yield self._row_of(finding)
+        else:
+            self._dropped.damage(finding)
+
+    def _row_of(self, finding: Finding) -> pa.RecordBatch:
+        return arrays.batch_of_rows([self._corrupt_row(finding)], self._request.schema)
 
     def _corrupt_row(self, finding: Finding) -> Row:
         damage = {

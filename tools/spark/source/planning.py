@@ -28,6 +28,8 @@ from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition, nearest
 from raftlog.tools.spark.rows.parts import FilePart, Split
 from raftlog.tools.spark.source.boundaries import Boundaries
+from raftlog.tools.spark.source.data_loss import DataLoss
+from raftlog.tools.spark.source.log_starts import LogStarts
 from raftlog.tools.spark.source.offset_ranges import offset_range
 from raftlog.tools.spark.source.transactions import TransactionFollower
 from raftlog.tools.terminal.standard_error import unicode_text
@@ -49,6 +51,7 @@ class Partition:
         snapshots: the wanted ones of its KRaft snapshots, by id: by epoch, then offset.
         producer_snapshots: paths of its producer snapshots, by offset.
         snapshot_ids: of all its finished KRaft snapshots.
+        log_start: the first offset that a broker returns, if its segments have earlier ones; else None.
     """
 
     place: Place
@@ -56,6 +59,7 @@ class Partition:
     snapshots: tuple[SurveyTask, ...]
     producer_snapshots: Mapping[int, str]
     snapshot_ids: tuple[OffsetAndEpoch, ...] = ()
+    log_start: int | None = None
 
     @property
     def topic(self) -> str | None:
@@ -73,6 +77,11 @@ class Partition:
     def key(self) -> TopicPartition:
         """Its key in the maps of options; an unknown topic is empty, an unknown number -1."""
         return self.topic or "", -1 if self.number is None else self.number
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset to read: the base offset of the first segment, or the log start if that is later."""
+        return self.log_start if self.log_start is not None else self.segments[0].base_offset or 0
 
     @property
     def _is_of_snapshots(self) -> bool:
@@ -114,7 +123,8 @@ def list_partitions(options: SourceOptions) -> Listing:
     by_place: dict[Place, list[SurveyTask]] = {}
     for task in tasks:
         by_place.setdefault(task.place, []).append(task)
-    partitions = [_partition(options, place, each) for place, each in by_place.items()]
+    starts = LogStarts(is_used=not options.include_deleted)
+    partitions = [_partition(options, place, each, starts) for place, each in by_place.items()]
     _check_are_there(options, partitions)
     return Listing(tuple(each for each in partitions if _is_wanted(options, each)), tuple(problems))
 
@@ -125,6 +135,7 @@ def plan(
     hints: Hints | None = None,
     *,
     follower: TransactionFollower | None = None,
+    loss: DataLoss | None = None,
 ) -> list[Split]:
     """Divide the wanted parts of logs among tasks.
 
@@ -133,6 +144,7 @@ def plan(
         listing: the logs under the paths.
         hints: what wanted rows have in common.
         follower: remembers earlier searches for transactions in the same logs.
+        loss: is told of a start before a log; it remembers earlier losses.
 
     Raises:
         StorageError: a file that must be searched for a timestamp or for transactions cannot be read.
@@ -144,7 +156,8 @@ def plan(
     if options.min_partitions is not None:
         total = sum(task.size_bytes + _COST_OF_A_FILE for each in wanted for task in (*each.snapshots, *each.segments))
         size = max(1, min(size, -(-total // options.min_partitions)))
-    planner = _Planner(options, hints, size, follower or TransactionFollower())
+    loss = loss or DataLoss(fails=options.fails_on_loss)
+    planner = _Planner(options, hints, size, follower or TransactionFollower(), loss)
     problems = (FilePart(each.path, problem=each) for each in listing.problems)
     parts = itertools.chain(problems, *map(planner.parts, wanted))
     return list(_packed(parts, size, alone=options.max_records is not None))
@@ -159,18 +172,20 @@ class _Planner:
         hints: what wanted rows have in common.
         split_size: approximate size of a split in bytes.
         follower: finds out which records are committed.
+        loss: is told of a start before a log.
     """
 
     options: SourceOptions
     hints: Hints
     split_size: int
     follower: TransactionFollower
+    loss: DataLoss
 
     def parts(self, partition: Partition) -> Iterator[FilePart]:
         """Yield the wanted parts of a log, in order."""
         for task in partition.snapshots:
             yield from self._of_file(self._whole(partition, task, None, None), task, Transactions())
-        first, end = offset_range(self.options, partition.key, partition.segments)
+        first, end = offset_range(self.options, partition.key, partition.segments, self.loss, partition.log_start)
         transactions = Transactions()
         if self.options.read_committed and self.options.view in _TRANSACTIONAL_VIEWS:
             transactions = self.follower.find(partition.segments, partition.producer_snapshots)
@@ -263,7 +278,7 @@ def _packed(parts: Iterable[FilePart], size_bytes: int, *, alone: bool) -> Itera
         yield tuple(waiting)
 
 
-def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]) -> Partition:
+def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask], starts: LogStarts) -> Partition:
     by_offset = sorted(tasks, key=lambda task: task.base_offset or 0)
     producers = {
         task.base_offset: task.path
@@ -272,7 +287,8 @@ def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]
     }
     segments = [task for task in by_offset if task.kind is FileKind.LOG and _is_whole(task)]
     snapshot_ids = tuple(task.snapshot_id for task in tasks if task.snapshot_id is not None and _is_whole(task))
-    return Partition(place, tuple(segments), tuple(_snapshots(options, tasks)), producers, snapshot_ids)
+    snapshots = tuple(_snapshots(options, tasks))
+    return Partition(place, tuple(segments), snapshots, producers, snapshot_ids, starts.of(segments))
 
 
 def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask]:

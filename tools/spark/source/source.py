@@ -81,11 +81,13 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
 
     def __init__(self, options: "SourceOptions", schema: "pa.Schema") -> None:
         from raftlog.tools.spark.rows.filters import Hints
+        from raftlog.tools.spark.source.data_loss import DataLoss
 
         self._options = options
         self._schema = schema
         self._hints = Hints()
         self._listing: Listing | None = None
+        self._loss = DataLoss(fails=options.fails_on_loss)
 
     def partitions(self) -> list[InputPartition]:
         """Divide the wanted parts of logs among tasks.
@@ -98,7 +100,7 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
 
         if self._listing is None:
             self._listing = list_partitions(self._options)
-        return [FilePartition(split) for split in plan(self._options, self._listing, self._hints)]
+        return [FilePartition(split) for split in plan(self._options, self._listing, self._hints, loss=self._loss)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield the rows of a task; raises as ``read_partition`` does."""

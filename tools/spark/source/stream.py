@@ -22,9 +22,10 @@ from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.rows.options import SourceOptions
 from raftlog.tools.spark.rows.parts import Split, log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces
+from raftlog.tools.spark.source.data_loss import DataLoss
 from raftlog.tools.spark.source.file_partition import FilePartition, read_partition
 from raftlog.tools.spark.source.planning import plan
-from raftlog.tools.spark.source.stream_identity import NAMES, difference
+from raftlog.tools.spark.source.stream_identity import NAMES, TOPIC_ID, difference
 from raftlog.tools.spark.source.stream_positions import Positions, StreamLogs, list_logs
 from raftlog.tools.spark.source.transactions import TransactionFollower
 
@@ -74,6 +75,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: Positions | None = None
         self._places = BatchPlaces()
         self._transactions = TransactionFollower()
+        self._loss = DataLoss(fails=options.fails_on_loss)
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name, as all here
         """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
@@ -113,7 +115,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         def divided(logs: StreamLogs) -> list[InputPartition]:
             query = logs.between(_read(logs, start), _read(logs, end))
-            splits = plan(query, logs.listing, follower=self._transactions)
+            splits = plan(query, logs.listing, follower=self._transactions, loss=self._loss)
             return [StreamPartition(split, _of_logs(split, start), _of_logs(split, end)) for split in splits]
 
         return self._ask(divided)
@@ -142,11 +144,17 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look_again(self, partition: StreamPartition, check: Callable[[StreamLogs, Positions], None]) -> None:
         """Check the logs of a task in their present state, if they can be read."""
         directories = {directory_of(part.path) for part in partition.split}
-        options = SourceOptions(tuple(sorted(directories)), fails_on_loss=self._options.fails_on_loss)
+        options = SourceOptions(
+            tuple(sorted(directories)),
+            fails_on_loss=self._options.fails_on_loss,
+            include_deleted=self._options.include_deleted,
+        )
 
         def checked(logs: StreamLogs) -> None:
             check(logs, _read(logs, partition.start))
-            check(logs, _read(logs, partition.end))
+            # A log that was replaced since its planning fails the task, even if the loss would be forgiven: the task
+            # would return records of the new topic, and the next micro-batch all of them again.
+            check(logs, _read(logs, partition.end, DataLoss(fails=True)))
 
         with contextlib.suppress(StorageError):
             self._ask(checked, options)
@@ -160,11 +168,11 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options if options is None else options
         for _ in range(_ATTEMPTS - 1):
             try:
-                return question(list_logs(options, self._places, self._transactions))
+                return question(list_logs(options, self._places, self._transactions, self._loss))
             except StorageError as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
-        return question(list_logs(options, self._places, self._transactions))
+        return question(list_logs(options, self._places, self._transactions, self._loss))
 
 
 def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:
@@ -182,23 +190,29 @@ def _of_logs(split: Split, places: Offsets) -> Offsets:
     return {name: place for name, place in places.items() if name in names}
 
 
-def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:
-    """Return the places of a checkpoint.
+def _read(logs: StreamLogs, offsets: Offsets, loss: DataLoss | None = None) -> dict[str, OffsetAndEpoch]:
+    """Return the places of a checkpoint. If losses are forgiven, a replaced log has none: it is read from its start.
 
     Raises:
-        OptionError: the checkpoint is of another cluster, of other topics with the same names, or of another source.
+        OptionError: the checkpoint is of another cluster or source; or of other topics with the same names, and a loss
+            is an error.
     """
     places: dict[str, OffsetAndEpoch] = {}
     if not isinstance(offsets, dict):
         raise OptionError("checkpointLocation", f"it is of another source: {offsets!r}")
     for name, each in offsets.items():
         try:
-            places[name] = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
+            place = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
         except (KeyError, OverflowError, TypeError, ValueError):
             raise OptionError(
                 "checkpointLocation", f"it is of another source: {each!r} is not a place in log {name}"
             ) from None
-        reason = difference(each, logs.identities.get(name, {}))
-        if reason is not None:
-            raise OptionError("checkpointLocation", f"it is of another log: {name} {reason}")
+        found = difference(each, logs.identities.get(name, {}))
+        if found is None:
+            places[name] = place
+            continue
+        reason = f"it is of another log: {name} {found.reason}"
+        if found.key != TOPIC_ID:
+            raise OptionError("checkpointLocation", reason)
+        (loss or logs.loss).report("checkpointLocation", reason, "with the new topic from its start")
     return places

@@ -7,7 +7,7 @@ may have the same epochs at the same offsets.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from raftlog.errors import DecodeError, StorageError
 from raftlog.file_paths import join_path, split_path
@@ -21,7 +21,10 @@ from raftlog.uuid_text import uuid_to_text
 Identity = Mapping[str, str]
 """Ids by the keys of ``NAMES``, as in a checkpoint; unknown ids are left out."""
 
-NAMES: Final = MappingProxyType({"clusterId": "cluster id", "topicId": "topic id"})
+TOPIC_ID: Final = "topicId"
+"""The key of the id that changes if a topic is deleted and created again."""
+
+NAMES: Final = MappingProxyType({"clusterId": "cluster id", TOPIC_ID: "topic id"})
 """The name of each id in error messages, by its key in a checkpoint."""
 
 _LARGEST_FILE: Final = 64 * 1024
@@ -34,17 +37,24 @@ def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
     directories = {partition.place.log_directory for partition in partitions.values()}
     clusters = {directory: _cluster_id(directory) for directory in directories}
     found = {
-        name: {"clusterId": clusters[partition.place.log_directory], "topicId": _topic_id(partition)}
+        name: {"clusterId": clusters[partition.place.log_directory], TOPIC_ID: _topic_id(partition)}
         for name, partition in partitions.items()
     }
     return {name: {key: value for key, value in each.items() if value is not None} for name, each in found.items()}
 
 
-def difference(then: Mapping[str, object], now: Identity) -> str | None:
-    """Return a clause about the first id that differs, or None. An id that only one of them has is ignored."""
+class Difference(NamedTuple):
+    """An id that differs: its key in a checkpoint, and a clause about it."""
+
+    key: str
+    reason: str
+
+
+def difference(then: Mapping[str, object], now: Identity) -> Difference | None:
+    """Return the first id that differs, or None. An id that only one of them has is ignored."""
     for key, name in NAMES.items():
         if key in then and key in now and then[key] != now[key]:
-            return f"had {name} {then[key]} there, and has {now[key]} under the path"
+            return Difference(key, f"had {name} {then[key]} there, and has {now[key]} under the path")
     return None
 
 

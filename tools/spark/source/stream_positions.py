@@ -15,6 +15,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.rows.options import LATEST, OffsetBound, SourceOptions
 from raftlog.tools.spark.rows.parts import log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
+from raftlog.tools.spark.source.data_loss import DataLoss
 from raftlog.tools.spark.source.offset_ranges import AFTER_ALL, offset_range
 from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
@@ -35,6 +36,7 @@ class StreamLogs:
         partitions: the logs by name.
         places: finds their batches.
         transactions: finds out which records are committed.
+        loss: is told of records that are gone.
     """
 
     options: SourceOptions
@@ -42,6 +44,7 @@ class StreamLogs:
     partitions: Mapping[str, Partition]
     places: BatchPlaces
     transactions: TransactionFollower
+    loss: DataLoss
 
     @functools.cached_property
     def identities(self) -> Mapping[str, Identity]:
@@ -103,9 +106,8 @@ class StreamLogs:
             DivergedStreamError, OptionError: as ``latest``.
         """
         self.check_histories(places)
-        if self.options.fails_on_loss:
-            for name, place in places.items():
-                self._check_is_there(name, place.offset)
+        for name, place in places.items():
+            self._check_is_there(name, place.offset)
 
     def check_histories(self, places: Positions, *, by_epochs_alone: bool = False) -> None:
         """Check that no existing log has another history before its place.
@@ -131,11 +133,9 @@ class StreamLogs:
     def _check_is_there(self, name: str, offset: int) -> None:
         partition = self.partitions.get(name)
         if partition is None:
-            raise OptionError("path", f"{name} is missing: set failOnDataLoss=false to continue without it")
-        start = _start_of(partition).offset
-        if offset < start:
-            reason = f"{name} starts at {start}, so that {offset} is missing: set failOnDataLoss=false to continue"
-            raise OptionError("path", reason)
+            self.loss.report("path", f"{name} is missing", "without it")
+        elif offset < partition.start_offset:
+            self.loss.report("path", f"{name} starts at {partition.start_offset}, so that {offset} is missing")
 
     def _witnesses(self, partition: Partition, offset: int) -> Iterator[EpochWitness]:
         """Yield evidence for the epoch before an offset: the batch there or, if it was removed, its neighbours."""
@@ -151,7 +151,7 @@ class StreamLogs:
     def _first_of(self, partition: Partition) -> OffsetAndEpoch:
         if not self.options.starting.option or self.options.starting.of(partition.key) == LATEST:
             return self._end_of(partition)
-        first, _ = offset_range(self.options, partition.key, partition.segments)
+        first, _ = offset_range(self.options, partition.key, partition.segments, self.loss, partition.log_start)
         if first == AFTER_ALL:
             return self._end_of(partition)
         return _start_of(partition) if first is None else self._place_at(partition, first)
@@ -173,9 +173,9 @@ class StreamLogs:
     def _log_end(self, partition: Partition) -> OffsetAndEpoch:
         """Return where the log ends. The end of an empty log after a snapshot has the epoch of that snapshot."""
         last = self.places.last(partition.segments)
-        if last is not None:
+        if last is not None and last.next_offset >= partition.start_offset:
             return OffsetAndEpoch(last.next_offset, last.epoch)
-        offset = _start_of(partition, newest=True).offset
+        offset = max(partition.segments[-1].base_offset or 0, partition.start_offset)
         epochs = [each.epoch for each in partition.snapshot_ids if each.offset == offset]
         return OffsetAndEpoch(offset, max(epochs, default=NO_EPOCH))
 
@@ -194,7 +194,10 @@ class StreamLogs:
 
 
 def list_logs(
-    options: SourceOptions, places: BatchPlaces | None = None, transactions: TransactionFollower | None = None
+    options: SourceOptions,
+    places: BatchPlaces | None = None,
+    transactions: TransactionFollower | None = None,
+    loss: DataLoss | None = None,
 ) -> StreamLogs:
     """List the logs of a stream, without snapshots, since their records were in the log before.
 
@@ -202,6 +205,7 @@ def list_logs(
         options: of the source.
         places: remembers earlier searches for batches in the same logs.
         transactions: remembers earlier searches for transactions in the same logs.
+        loss: is told of records that are gone; it remembers earlier losses.
 
     Raises:
         StorageError: a path does not exist, or cannot be read.
@@ -221,13 +225,17 @@ def list_logs(
         partitions[name] = each
     places.keep_only({segment.path for each in found for segment in each.segments})
     return StreamLogs(
-        options, attrs.evolve(listing, partitions=found), partitions, places, transactions or TransactionFollower()
+        options,
+        attrs.evolve(listing, partitions=found),
+        partitions,
+        places,
+        transactions or TransactionFollower(),
+        loss or DataLoss(fails=options.fails_on_loss),
     )
 
 
-def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
-    """Return where a log starts by the name of its first segment; or, with ``newest``, its newest segment."""
-    return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
+def _start_of(partition: Partition) -> OffsetAndEpoch:
+    return OffsetAndEpoch(partition.start_offset, NO_EPOCH)
 
 
 def _witness(batch: SeenBatch) -> EpochWitness:

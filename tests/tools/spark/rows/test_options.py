@@ -61,17 +61,17 @@ def test_options_for_brokers_are_ignored() -> None:
     assert options == SourceOptions.parse({"path": "x"})
 
 
-def test_mode_and_loss_decide_about_each_other() -> None:
-    """FAILFAST is the default; failOnDataLoss=false drops damage; a mode decides about losses by default."""
+def test_damage_and_loss_are_decided_about_apart() -> None:
+    """FAILFAST and failing on loss are the defaults, and neither option changes what the other one says."""
 
     def decided(**texts: str) -> tuple[str, bool]:
         options = SourceOptions.parse({"path": "x"} | texts)
         return options.mode, options.fails_on_loss
 
     assert decided() == ("FAILFAST", True)
-    assert decided(failOnDataLoss="false") == ("DROPMALFORMED", False)
-    assert decided(mode="permissive") == ("PERMISSIVE", False)
-    assert decided(mode="permissive", failOnDataLoss="true") == ("PERMISSIVE", True)
+    assert decided(failOnDataLoss="false") == ("FAILFAST", False)
+    assert decided(mode="permissive") == ("PERMISSIVE", True)
+    assert decided(mode="dropmalformed", failOnDataLoss="false") == ("DROPMALFORMED", False)
 
 
 def test_offsets_are_read_as_kafkas_source_has_them() -> None:

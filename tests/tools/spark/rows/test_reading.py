@@ -200,10 +200,41 @@ def test_one_corrupt_block_in_many_files(tmp_path: Path) -> None:
     assert len(found) == 2 * 100
     assert (damage["file"], damage["position"], damage["size"], damage["rule"]) == (str(bad), size, size, "batch-crc")
     assert damage["offset"] == 1
-    assert len(rows(tmp_path, mode="DROPMALFORMED")) == len(rows(tmp_path, failOnDataLoss="false")) == 2 * 100 - 1
+    assert len(rows(tmp_path, mode="DROPMALFORMED")) == 2 * 100 - 1
     with pytest.raises(CorruptBatchError) as raised:
-        rows(tmp_path)
+        rows(tmp_path, failOnDataLoss="false")
     assert (raised.value.path, raised.value.position, raised.value.base_offset) == (str(bad), size, 1)
+
+
+def test_damage_that_is_left_out_is_counted_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One line per file names it, the number of places, the first of them, and the mode; sound files have none."""
+    size = len(batch(0))
+    bad = write_log(tmp_path / "orders-0", *map(batch, range(5)))
+    write_log(tmp_path / "orders-1", batch(0))
+    flip(bad, size + 65)
+    flip(bad, 3 * size + 65)
+    assert len(rows(tmp_path, mode="DROPMALFORMED")) == 4
+    [line] = [record.message for record in caplog.records]
+    assert line.startswith(
+        f"{bad}: damage at 2 places is left out, since mode is DROPMALFORMED; the first, at position {size}: "
+    )
+    assert line.endswith("[batch-crc]")
+    caplog.clear()
+    rows(tmp_path, mode="PERMISSIVE")
+    assert caplog.records == []
+
+
+def test_a_file_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    """Its bytes are there: failOnDataLoss does not forgive it, and mode decides."""
+    path = write_log(tmp_path / "orders-0", batch(0))
+    planned = splits(tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StorageError, match="directory"):
+        rows_of(planned, tmp_path, failOnDataLoss="false")
+    [row] = rows_of(planned, tmp_path, mode="PERMISSIVE")
+    assert row["_corrupt"]["rule"] == "file-unreadable"
+    assert rows_of(planned, tmp_path, mode="DROPMALFORMED") == []
 
 
 def test_a_batch_that_does_not_decompress_is_damage(tmp_path: Path) -> None:
@@ -224,27 +255,35 @@ def test_a_torn_tail_is_the_end_of_a_log_and_damage_before_it(tmp_path: Path) ->
         rows(tmp_path)
 
 
-def test_files_deleted_since_planning_are_a_loss(tmp_path: Path) -> None:
-    """A file that was deleted or has shrunk fails the query, is reported, or is skipped, as the options say."""
+def test_files_deleted_since_planning_are_a_loss(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A file that was deleted or has shrunk fails the query, or is reported or left out with a line in the log."""
     for change in (os.remove, lambda path: os.truncate(path, 100)):
         path = write_log(tmp_path / "orders-0", batch(0), batch(1))
         planned = splits(tmp_path)
         change(path)
         with pytest.raises(StorageError, match="orders-0"):
             rows_of(planned, tmp_path)
-        found = rows_of(planned, tmp_path, mode="PERMISSIVE")
-        assert [row["_corrupt"]["file"] for row in found if row["_corrupt"]] == [str(path)]
+        for mode in ("FAILFAST", "PERMISSIVE", "DROPMALFORMED"):
+            with pytest.raises(StorageError, match="orders-0"):
+                rows_of(planned, tmp_path, mode=mode)
+        found = rows_of(planned, tmp_path, mode="PERMISSIVE", failOnDataLoss="false")
+        assert [row["_corrupt"]["rule"] for row in found if row["_corrupt"]] == ["file-gone"]
+        caplog.clear()
         assert len(rows_of(planned, tmp_path, failOnDataLoss="false")) == len(found) - 1
+        [line] = [record.message for record in caplog.records]
+        assert line.startswith(f"{path}: ")
+        assert line.endswith("left out, since failOnDataLoss is false")
 
 
 def test_a_file_that_cannot_be_split_is_a_loss_too(tmp_path: Path) -> None:
     """A file that is deleted before it is opened for splitting counts as deleted, and the others are read."""
     path = write_log(tmp_path / "orders-0", batch(0), batch(1))
     write_log(tmp_path / "orders-1", batch(0))
-    options = source_options(tmp_path, splitSize=1, mode="PERMISSIVE")
+    lenient: dict[str, Any] = {"mode": "PERMISSIVE", "failOnDataLoss": "false"}
+    options = source_options(tmp_path, splitSize=1, **lenient)
     listing = list_partitions(options)
     path.unlink()
-    found = rows_of(plan(options, listing), tmp_path, mode="PERMISSIVE")
+    found = rows_of(plan(options, listing), tmp_path, **lenient)
     assert [row["_corrupt"]["rule"] for row in found if row["_corrupt"]] == ["file-gone"]
     assert len(found) == 2
 

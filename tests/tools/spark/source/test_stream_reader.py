@@ -114,6 +114,30 @@ def test_a_checkpoint_of_a_recreated_topic_is_refused(tmp_path: Path) -> None:
     assert end == start
 
 
+def test_a_recreated_topic_is_read_from_its_start_if_losses_are_forgiven(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Spark's Kafka source does; a log line says so once. Another cluster's topic is never taken for a new one."""
+    write_log(tmp_path / NAME, *map(batch, range(3)))
+    old = _write_topic_id(tmp_path, 7)
+    start = _reader(tmp_path).latestOffset()
+    write_log(tmp_path / NAME, *map(batch, range(2)))
+    new = _write_topic_id(tmp_path, 8)
+    reader = _reader(tmp_path, failOnDataLoss="false")
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end == {NAME: {"offset": 2, "epoch": 1, "topicId": new}}
+    assert _rows(reader, start, end) == [0, 1]
+    assert _rows(reader, start, start) == []
+    assert [f"{NAME} had topic id {old} there" in record.message for record in caplog.records] == [True]
+    parts = reader.partitions(start, end)
+    _write_topic_id(tmp_path, 9)
+    with pytest.raises(OptionError, match=f"{NAME} had topic id {new} there"):
+        list(reader.read(parts[0]))
+    _write_cluster_id(tmp_path, "c-2")
+    with pytest.raises(OptionError, match="had cluster id c-1"):
+        reader.latestOffset({NAME: start[NAME] | {"clusterId": "c-1"}}, ReadAllAvailable())
+
+
 def test_a_checkpoint_of_another_cluster_is_refused(tmp_path: Path) -> None:
     """All metadata logs have one topic id, and may have the same epochs: the cluster's id distinguishes them."""
     write_log(tmp_path / "a" / NAME, *map(batch, range(3)))
