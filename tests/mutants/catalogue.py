@@ -29,6 +29,7 @@ from tests.mutants import (
     of_settings,
     of_shutdown,
     of_snapshots,
+    of_spark,
     of_upgrades,
     of_voter_changes,
 )
@@ -58,6 +59,7 @@ _ALL: Final = (
     *of_settings.MUTANTS,
     *of_shutdown.MUTANTS,
     *of_snapshots.MUTANTS,
+    *of_spark.MUTANTS,
     *of_scenarios.MUTANTS,
     *of_voter_changes.MUTANTS,
     *of_control_records.MUTANTS,

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong Spark source: bounds, limits and comparisons that are off by one, and losses that nobody is told of."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.spark.rows import reading, selection
+from raftlog.tools.spark.rows.dropped import Dropped
+from raftlog.tools.spark.rows.filters import Hints
+from raftlog.tools.spark.source import planning, stream_checks
+from raftlog.tools.spark.source.boundaries import Boundaries
+from raftlog.tools.spark.source.data_loss import DataLoss
+from raftlog.tools.spark.source.log_starts import LogStarts
+from raftlog.tools.spark.source.planning import Partition
+from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness
+from raftlog.tools.spark.source.stream_positions import StreamLogs
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+
+BOUNDARIES: Final = "tests/tools/spark/source/test_exact_boundaries.py"
+STARTS: Final = "tests/tools/spark/source/test_log_starts.py"
+READING: Final = "tests/tools/spark/rows/test_reading.py"
+
+
+def _up_to_the_place(self: EpochWitness, place: OffsetAndEpoch) -> bool:
+    if NO_EPOCH in {self.epoch, place.epoch}:
+        return False
+    if self.next_offset <= place.offset:
+        return self.epoch > place.epoch
+    if self.first_offset >= place.offset:
+        return self.epoch < place.epoch
+    return self.epoch != place.epoch
+
+
+def _after_the_place(self: EpochWitness, place: OffsetAndEpoch) -> bool:
+    if NO_EPOCH in {self.epoch, place.epoch}:
+        return False
+    if self.next_offset < place.offset:
+        return self.epoch > place.epoch
+    if self.first_offset > place.offset:
+        return self.epoch < place.epoch
+    return self.epoch != place.epoch
+
+
+def _one_more(waiting: Mapping[str, int], most: int) -> dict[str, int]:
+    return _right_shares(waiting, most + 1)
+
+
+_right_shares: Final = stream_checks.shares
+
+
+def _whole_batches_from(right: Wrong) -> Wrong:
+    def wanted_batches(table: Any, part: Any, hints: Hints, **keywords: Any) -> Any:
+        found = right(table, part, hints, **keywords)
+        inside = None if part.first_offset is None else table.base_offsets >= part.first_offset
+        return found if inside is None else inside if found is None else found & inside
+
+    return wanted_batches
+
+
+def _whole_batches_to(right: Wrong) -> Wrong:
+    def wanted_batches(table: Any, part: Any, hints: Hints, **keywords: Any) -> Any:
+        found = right(table, part, hints, **keywords)
+        inside = None if part.end_offset is None else table.last_offsets < part.end_offset
+        return found if inside is None else inside if found is None else found & inside
+
+    return wanted_batches
+
+
+def _hints_exclusive(right: Wrong) -> Wrong:
+    def narrowed(self: Hints, operator: str, values: Any) -> Hints:
+        found: Hints = right(self, operator, values)
+        last = found.last_offset
+        return attrs.evolve(found, last_offset=None if last is None else last - 1)
+
+    return narrowed
+
+
+def _hints_from_the_next(right: Wrong) -> Wrong:
+    def narrowed(self: Hints, operator: str, values: Any) -> Hints:
+        found: Hints = right(self, operator, values)
+        first = found.first_offset
+        return attrs.evolve(found, first_offset=None if first is None else first + 1)
+
+    return narrowed
+
+
+def _without_the_batch_at_the_bound(right: Wrong) -> Wrong:
+    def first_from(self: Boundaries, start: int, end: int, **limits: Any) -> Any:
+        base_offset = limits.pop("base_offset", None)
+        return right(self, start, end, base_offset=None if base_offset is None else base_offset - 1, **limits)
+
+    return first_from
+
+
+def _parts_of_one_more(right: Wrong) -> Wrong:
+    def cuts(self: Boundaries, start: int, end: int, size_bytes: int, max_offsets: int | None) -> Any:
+        return right(self, start, end, size_bytes, None if max_offsets is None else max_offsets + 1)
+
+    return cuts
+
+
+def _ends_within_one_more(right: Wrong) -> Wrong:
+    return lambda self, partition, begin, count, end: right(self, partition, begin, count + 1, end)
+
+
+def _skipping_the_segment_at_the_end(right: Wrong) -> Wrong:
+    return lambda self, task, first, end: right(self, task, first, None if end is None else end - 1)
+
+
+def _skipping_the_segment_that_ends_after(right: Wrong) -> Wrong:
+    return lambda self, task, first, end: right(self, task, None if first is None else first + 1, end)
+
+
+def _but_at_the_end(self: StreamLogs, places: Any, *, by_epochs_alone: bool = False) -> None:
+    for name, place in places.items():
+        partition = self.partitions.get(name)
+        if partition is not None and self._log_end(partition).offset != place.offset:
+            _right_check_histories(self, {name: place}, by_epochs_alone=by_epochs_alone)
+
+
+_right_check_histories: Final = StreamLogs.check_histories
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-spark-witness-before",
+        "a batch that ends at the stream's place has the epoch of the place, not any earlier one",
+        "raftlog's issue 19",
+        instead(EpochWitness, "contradicts", _up_to_the_place),
+        (f"{BOUNDARIES}::test_evidence_at_every_offset_of_a_place",),
+    ),
+    Mutant(
+        "R-spark-witness-after",
+        "a batch that starts at the stream's place may have a later epoch",
+        "raftlog's issue 19",
+        instead(EpochWitness, "contradicts", _after_the_place),
+        (f"{BOUNDARIES}::test_evidence_at_every_offset_of_a_place",),
+    ),
+    Mutant(
+        "R-spark-replaced-log",
+        "a replaced log that ends exactly at the stream's place is noticed",
+        "raftlog's issue 19",
+        instead(StreamLogs, "check_histories", _but_at_the_end),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-shares",
+        "the shares of all logs add up to the limit",
+        "raftlog's issue 19",
+        instead(stream_checks, "shares", _one_more),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-trigger",
+        "a micro-batch has no more offsets than maxOffsetsPerTrigger",
+        "raftlog's issue 19",
+        swapped(StreamLogs, "_end_within", _ends_within_one_more),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-part-size",
+        "a part of several batches has no more offsets than maxRecordsPerPartition",
+        "raftlog's issue 19",
+        swapped(Boundaries, "cuts", _parts_of_one_more),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-begin-inside",
+        "a start inside a batch keeps the rest of that batch",
+        "raftlog's issue 19",
+        swapped(selection, "wanted_batches", _whole_batches_from),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-end-inside",
+        "an end inside a batch keeps the beginning of that batch",
+        "raftlog's issue 19",
+        swapped(selection, "wanted_batches", _whole_batches_to),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-hint-last",
+        "a filter's last offset is one that matches",
+        "raftlog's issue 19",
+        swapped(Hints, "_within_offsets", _hints_exclusive),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-hint-first",
+        "a filter's first offset is one that matches",
+        "raftlog's issue 19",
+        swapped(Hints, "_within_offsets", _hints_from_the_next),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-trimmed",
+        "a batch that starts before an end by one is read",
+        "raftlog's issue 19",
+        swapped(Boundaries, "first_from", _without_the_batch_at_the_bound),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-segment-end",
+        "a segment that starts one before the end is read",
+        "raftlog's issue 19",
+        swapped(planning._Planner, "_may_have", _skipping_the_segment_at_the_end),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-segment-begin",
+        "a segment whose last offset is the start is read",
+        "raftlog's issue 19",
+        swapped(planning._Planner, "_may_have", _skipping_the_segment_that_ends_after),
+        (BOUNDARIES,),
+    ),
+    Mutant(
+        "R-spark-log-start",
+        "deleted records do not come back",
+        "LogLoader#load",
+        instead(LogStarts, "of", lambda *_: None),
+        (f"{STARTS}::test_a_start_within_a_batch",),
+    ),
+    Mutant(
+        "R-spark-log-start-stream",
+        "a stream begins at the log start",
+        "LogLoader#load",
+        instead_of_property(Partition, "start_offset", lambda self: self.segments[0].base_offset or 0),
+        (f"{STARTS}::test_a_stream_starts_at_the_log_start",),
+    ),
+    Mutant(
+        "R-spark-silent-damage",
+        "damage that is left out is logged",
+        "raftlog's issue 19",
+        missing(Dropped, "log"),
+        (f"{READING}::test_damage_that_is_left_out_is_counted_and_logged",),
+    ),
+    Mutant(
+        "R-spark-silent-loss",
+        "records that are gone are an error, unless losses are forgiven",
+        "KafkaMicroBatchStream#reportDataLoss",
+        missing(DataLoss, "report"),
+        (f"{STARTS}::test_a_stream_starts_at_the_log_start",),
+    ),
+    Mutant(
+        "R-spark-forgiven-damage",
+        "failOnDataLoss=false forgives no file that cannot be read",
+        "raftlog's issue 19",
+        instead(reading.PartReader, "_unreadable", reading.PartReader._loss),
+        (f"{READING}::test_a_file_that_cannot_be_read_is_damage",),
+    ),
+)
