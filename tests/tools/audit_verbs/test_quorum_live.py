@@ -72,13 +72,13 @@ def test_a_running_quorum(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(("verb", "step"), [("quorum", 4), ("verify", 8), ("voters", 32), ("epochs", 32)])
 @pytest.mark.parametrize("operation", QUORUM_OPERATIONS)
-def test_a_running_quorum_at_every_moment(
-    operation: Operation, verb: str, at_once: bool, counts: dict[str, int], tmp_path: Path
+def test_a_running_quorum_at_more_moments(
+    operation: Operation, verb: str, step: int, at_once: bool, counts: dict[str, int], tmp_path: Path
 ) -> None:
-    """Wherever its nodes start to do something, no verb complains."""
-    assert told(operation, verb, range(counts[verb]), tmp_path, at_once=at_once) == {}
+    """Nor does one at other moments. All moments of one node are tried elsewhere, and all of these verbs read alike."""
+    assert told(operation, verb, range(at_once, counts[verb], step), tmp_path, at_once=at_once) == {}
 
 
 def changing(path: Path, change: Callable[[LiveQuorum], object], *options: str) -> Outcome:
