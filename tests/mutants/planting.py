@@ -75,6 +75,16 @@ def missing(owner: Any, name: str) -> Callable[[], None]:
     return instead(owner, name, lambda *_, **__: None)
 
 
+def all_of(*plants: Callable[[], None]) -> Callable[[], None]:
+    """Return what plants several parts of one bug; whether all their targets are there has been checked already."""
+
+    def plant() -> None:
+        for each in plants:
+            each()
+
+    return plant
+
+
 def instead_of_property(owner: type, name: str, wrong: Wrong) -> Callable[[], None]:
     """Return what replaces a property."""
     if not hasattr(owner, name):

@@ -9,7 +9,7 @@ from raftlog.log import decisions
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.quorum import acting
 from raftlog.quorum.elections import votes_asked
-from raftlog.quorum.following import fetching
+from raftlog.quorum.following import fetching, truncating
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading import appending, leading_epoch, reading
 from raftlog.quorum.replica import LocalReplica
@@ -18,7 +18,7 @@ from raftlog.quorum.roles.roles import Prospective, Resigned, Unattached
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWatermark
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
 from tests.testing.simulator.planted_life import LIFE
 
 
@@ -135,13 +135,6 @@ def _always_valid(right: Wrong) -> Wrong:
 
 def _to_the_start(right: Wrong) -> Wrong:
     return lambda log, end_offset: 0
-
-
-def _plant_truncating_anything() -> None:
-    instead(decisions, "check_truncation", lambda *_: None)()
-    instead(decisions, "proven_end_offset", lambda log: log.start_offset)()
-    swapped(fetching, "_truncate", _forgetting_what_is_committed)()
-    swapped(decisions, "truncation_offset", _one_batch_too_far)()
 
 
 def _forgetting_what_is_committed(right: Wrong) -> Wrong:
@@ -264,7 +257,16 @@ _OWN: Final = (
         "a leader finds out where a follower's log diverges",
         swapped(decisions, "validate_offset_and_epoch", _always_valid),
     ),
-    _bug("truncates-committed", "committed records are not truncated", _plant_truncating_anything),
+    _bug(
+        "truncates-committed",
+        "committed records are not truncated",
+        all_of(
+            instead(decisions, "check_truncation", lambda *_: None),
+            instead(decisions, "proven_end_offset", lambda log: log.start_offset),
+            swapped(truncating, "truncate", _forgetting_what_is_committed),
+            swapped(decisions, "truncation_offset", _one_batch_too_far),
+        ),
+    ),
     _bug(
         "no-elections",
         "a follower without a leader begins an election",

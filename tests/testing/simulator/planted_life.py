@@ -15,18 +15,7 @@ from raftlog.quorum.roles.roles import Follower
 from raftlog.quorum.seam.effects import RaiseHighWatermark
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.records.batches import accumulator
-from tests.mutants.planting import Mutant, Wrong, instead, swapped
-
-
-def _plant_changes_at_any_time() -> None:
-    for name in ("pending_refusal", "leader_refusal", "voters_refusal"):
-        instead(voter_change, name, lambda *_: None)()
-
-
-def _plant_two_removals_at_once() -> None:
-    instead(voter_change, "voter_set_change_problems", lambda *_: ())()
-    instead(accumulator, "check_voter_set_change", lambda *_: None)()
-    swapped(removing_voters, "write_voters", _without_one_more)()
+from tests.mutants.planting import Mutant, Wrong, all_of, instead, swapped
 
 
 def _without_one_more(right: Wrong) -> Wrong:
@@ -62,11 +51,6 @@ def _of_the_oldest(right: Wrong) -> Wrong:
 
 def _at_the_log_end(right: Wrong) -> Wrong:
     return lambda machine, offset: machine.last_voter_set
-
-
-def _plant_epoch_of_the_log_end() -> None:
-    instead(decisions, "check_new_snapshot_id", lambda *_: True)()
-    swapped(snapshots, "begin_snapshot", _in_the_last_epoch)()
 
 
 class _LogInItsLastEpoch:
@@ -114,8 +98,25 @@ def _bug(name: str, rule: str, plant: Any) -> Mutant:
 
 
 LIFE: Final = (
-    _bug("voters-uncommitted", "voters are changed when the last set is committed", _plant_changes_at_any_time),
-    _bug("two-removed", "one voter is removed at a time", _plant_two_removals_at_once),
+    _bug(
+        "voters-uncommitted",
+        "voters are changed when the last set is committed",
+        all_of(
+            *(
+                instead(voter_change, name, lambda *_: None)
+                for name in ("pending_refusal", "leader_refusal", "voters_refusal")
+            )
+        ),
+    ),
+    _bug(
+        "two-removed",
+        "one voter is removed at a time",
+        all_of(
+            instead(voter_change, "voter_set_change_problems", lambda *_: ()),
+            instead(accumulator, "check_voter_set_change", lambda *_: None),
+            swapped(removing_voters, "write_voters", _without_one_more),
+        ),
+    ),
     _bug(
         "high-watermark-past-end",
         "a follower learns the high watermark when the records are in its log",
@@ -133,7 +134,14 @@ LIFE: Final = (
         "a snapshot has the voters at its end",
         swapped(KRaftControlRecordStateMachine, "voter_set_at_offset", _at_the_log_end),
     ),
-    _bug("snapshot-epoch", "a snapshot is of the epoch of its last record", _plant_epoch_of_the_log_end),
+    _bug(
+        "snapshot-epoch",
+        "a snapshot is of the epoch of its last record",
+        all_of(
+            instead(decisions, "check_new_snapshot_id", lambda *_: True),
+            swapped(snapshots, "begin_snapshot", _in_the_last_epoch),
+        ),
+    ),
     _bug(
         "snapshots-all-deleted",
         "the log starts at a snapshot",
