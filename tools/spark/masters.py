@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a Spark master can be reached, since Spark itself takes over a minute to report that it cannot."""
+"""Checks that a Spark master can be reached, since Spark itself takes minutes to report that it cannot."""
 
+import os
 import re
 import socket
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -10,14 +12,19 @@ from raftlog.errors import SparkJobError
 
 _FORMS: Final = re.compile(r"local(\[.*\])?|local-cluster\[.*\]|yarn|(spark|k8s|sc)://.+")
 _STANDALONE: Final = "spark://"
+CONNECT: Final = "sc://"
+_CONNECT_PORT: Final = 15002
+_PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy")
+"""The variables by which gRPC finds a proxy, through which it may reach what this machine cannot."""
 _TIMEOUT_S: Final = 10.0
 
 
 def check_master(master: str) -> None:
-    """Check that a master has a form that Spark knows and, if it is a standalone one, that it accepts connections.
+    """Check that a master has a form that Spark knows, and that one of a host and port of its own accepts connections.
 
     Args:
-        master: a URL; a standalone one may name several masters, separated by commas. One that accepts is enough.
+        master: a URL. A standalone one may name several masters, separated by commas; one that accepts is enough. A
+            server of Spark Connect is not tried if the environment names a proxy.
 
     Raises:
         SparkJobError: the form is unknown, or no master accepts a connection.
@@ -27,14 +34,19 @@ def check_master(master: str) -> None:
         raise SparkJobError(
             work, "the master must be one of local[N], spark://HOST:PORT, sc://HOST, yarn and k8s://URL"
         )
-    if not master.startswith(_STANDALONE):
-        return
+    if master.startswith(_STANDALONE):
+        _check_accepts(work, master.removeprefix(_STANDALONE).split(","), "master", 0)
+    elif master.startswith(CONNECT) and not any(os.environ.get(name) for name in _PROXIES):
+        _check_accepts(work, [master.removeprefix(CONNECT).partition("/")[0]], "server of Spark Connect", _CONNECT_PORT)
+
+
+def _check_accepts(work: str, addresses: Iterable[str], noun: str, default_port: int) -> None:
     refused = []
-    for address in master.removeprefix(_STANDALONE).split(","):
+    for address in addresses:
         try:
-            parts = urlsplit(f"{_STANDALONE}{address}")
-            with socket.create_connection((parts.hostname or "", parts.port or 0), _TIMEOUT_S):
+            parts = urlsplit(f"//{address}")
+            with socket.create_connection((parts.hostname or "", parts.port or default_port), _TIMEOUT_S):
                 return
         except (OSError, ValueError) as error:  # A ValueError means an invalid port or address.
             refused.append(f"{address}: {getattr(error, 'strerror', None) or error}")
-    raise SparkJobError(work, f"no master can be reached: {'; '.join(refused)}")
+    raise SparkJobError(work, f"no {noun} can be reached: {'; '.join(refused)}")

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from raftlog.tools.spark.java_runtime import java_home
-from raftlog.tools.spark.masters import check_master
+from raftlog.tools.spark.masters import CONNECT, check_master
 from raftlog.tools.spark.source.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
@@ -82,10 +82,13 @@ def register(spark: SparkSession) -> None:
 
 def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
     """Create a session on a master, or on the one that the environment names."""
-    is_remote = master.startswith("sc://") if master else "SPARK_REMOTE" in os.environ
+    remote = master or os.environ.get("SPARK_REMOTE", "")
+    is_remote = remote.startswith(CONNECT) if master else "SPARK_REMOTE" in os.environ
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the JVM, and knows the master
     builder = SparkSession.builder.appName("raftlog").config(map=dict(configuration))
     if is_remote:
+        if remote.startswith(CONNECT):
+            check_master(remote)
         return (builder.remote(master) if master else builder).getOrCreate()
     if is_submitted:
         return (builder.master(master) if master else builder).getOrCreate()

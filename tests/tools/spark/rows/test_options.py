@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import OptionError
-from raftlog.tools.spark.rows.options import OPTIONS, OffsetBound, SourceOptions
+from raftlog.tools.spark.rows.options import OPTIONS, VIEWS, OffsetBound, SourceOptions
 from raftlog.tools.spark.rows.views import asked_schema, view_schema
 
 
@@ -105,3 +105,51 @@ def test_a_column_is_named_once() -> None:
         asked_schema(options, [("key", True), ("key", True)])
     with pytest.raises(OptionError, match="option schema: it names no column"):
         asked_schema(options, [])
+
+
+VALUES: dict[str, dict[str, tuple[str, object]]] = {
+    "view": {each: ("view", each) for each in VIEWS},
+    "mode": {each: ("mode", each) for each in ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")},
+    "snapshots": {each: ("snapshots", each) for each in ("none", "newest", "all")},
+    "failOnDataLoss": {"true": ("fails_on_loss", True), "false": ("fails_on_loss", False)},
+    "includeDeletedRecords": {"true": ("include_deleted", True), "false": ("include_deleted", False)},
+    "includeHeaders": {"true": ("include_headers", True), "false": ("include_headers", False)},
+    "pushdown": {"true": ("pushdown", True), "false": ("pushdown", False)},
+    "redact": {"true": ("redact", True), "false": ("redact", False)},
+    "kafka.isolation.level": {
+        "read_committed": ("read_committed", True),
+        "read_uncommitted": ("read_committed", False),
+    },
+    "startingOffsetsByTimestampStrategy": {
+        "error": ("fails_without_match", True),
+        "latest": ("fails_without_match", False),
+    },
+    "startingOffsets": {
+        "earliest": ("starting", OffsetBound("startingOffsets")),
+        "latest": ("starting", OffsetBound("startingOffsets", default=-1)),
+    },
+    "endingOffsets": {
+        "latest": ("ending", OffsetBound("endingOffsets")),
+        "earliest": ("ending", OffsetBound("endingOffsets", default=-2)),
+    },
+}
+"""The words of each option that takes words, with the field and value that each one gives."""
+
+
+@pytest.mark.parametrize(("option", "text"), [(option, text) for option, texts in VALUES.items() for text in texts])
+def test_every_word_of_every_option(option: str, text: str) -> None:
+    """Each word is taken in any case, and means one value of one field."""
+    field, value = VALUES[option][text]
+    for written in (text, text.upper(), text.lower(), f" {text} "):
+        assert getattr(SourceOptions.parse({"path": "x", option: written}), field) == value
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS))
+def test_every_option_is_one_of_words_or_refuses_them(option: str) -> None:
+    """The table of words is complete: an option that is not in it takes no choice of words."""
+    if option in VALUES:
+        with pytest.raises(OptionError, match=option):
+            SourceOptions.parse({"path": "x", option: "no such word"})
+    elif option not in {"path", "columns", "subscribe", "subscribePattern"}:
+        with pytest.raises(OptionError, match=r"paths|JSON|number|size|timestamp"):
+            SourceOptions.parse({"path": "x", option: "earliest"})
