@@ -163,7 +163,7 @@ def test_the_title_says_whether_anything_committed_is_missing(clean: Node, damag
         found += [log_directory(log.node, node_id, voter(node_id).voter_key.directory_id), log.evidence()]
     cut = outline(report_of_evidence(found))
     assert cut.all("h1")[0].words.endswith(". A copy here still has all that is proven")
-    assert "so that no majority has it. node 3 (n3) has all of them." in section(cut, "What to do next")
+    assert "so that no majority has it. All of them are on node 3 (n3)." in section(cut, "What to do next")
 
 
 def test_damaged_indexes_are_no_damaged_records() -> None:

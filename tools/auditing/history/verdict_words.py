@@ -38,7 +38,7 @@ def quorum_verdict(view: QuorumView) -> str:
     """Return the verdict with its reason, as one sentence without a full stop."""
     ruling = view.judgement.ruling
     start = "" if ruling.missing_from is None else f", from offset {ruling.missing_from} on"
-    kept = f". {copy_name(seed)} has all of them" if (seed := view.judgement.seed) and seed_has_all(view) else ""
+    kept = f". All of them are on {copy_name(seed)}" if (seed := view.judgement.seed) and seed_has_all(view) else ""
     return f"{_HEADS[ruling.verdict]}{start}: {quorum_reason(view)}{kept}"
 
 
