@@ -101,7 +101,7 @@ def check_append(  # noqa: C901 - one function for all checks: each call would s
         data: whole batches.
         epoch: of the leader, which all of its batches must carry; None as a follower.
         end_offset: of the log, exclusive: the base offset that the first batch must have.
-        last_fetched_epoch: of the log: no batch may have a lower epoch. 0 for a follower's log that ends at 0.
+        last_fetched_epoch: of the log: no batch may have a lower epoch.
 
     Raises:
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
@@ -172,11 +172,14 @@ def check_append_as_follower(
 ) -> CheckedAppend | None:
     """Check what a leader has sent, and drop a truncated tail and batches of later epochs.
 
+    A leader serves offset 0 without comparing epochs. If a log that ends there has entered an epoch, it has no record
+    of it, and that epoch gives way to those of the records, which may be earlier.
+
     Args:
         data: batches; the last one may be cut off, and is dropped then.
         epoch: the leader's. The first batch of a higher epoch is dropped, with all batches after it.
         end_offset: as for ``check_append``.
-        last_fetched_epoch: as for ``check_append``.
+        last_fetched_epoch: as for ``check_append``, but in a log that ends at 0.
 
     Returns:
         What is to be written, or None if nothing is left.
@@ -198,7 +201,8 @@ def check_append_as_follower(
         if batch.partition_leader_epoch > epoch:
             break
         taken = end
-    return check_append(view[:taken], None, end_offset, last_fetched_epoch) if taken else None
+    least_epoch = last_fetched_epoch if end_offset else 0
+    return check_append(view[:taken], None, end_offset, least_epoch) if taken else None
 
 
 def _check_control_batch(view: memoryview, position: int) -> None:

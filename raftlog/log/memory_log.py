@@ -133,8 +133,7 @@ class MemoryLog(LogQueries):
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append what the leader has sent; the bytes are copied."""
         self._refuse_appends_under_way()
-        least = self.last_fetched_epoch if self._end_offset else 0  # As in a log in files.
-        checked = check_append_as_follower(batches, epoch, self._end_offset, least)
+        checked = check_append_as_follower(batches, epoch, self._end_offset, self.last_fetched_epoch)
         return None if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:

@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from raftlog.invariants import invariant
+from raftlog.log.decisions import proven_end_offset
 from raftlog.quorum.connections import Connections
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.listener_context import ListenerContext
@@ -161,6 +162,11 @@ class LocalReplica:
     def voters(self) -> VoterSet:
         """The voter set in force at the log end, committed or not."""
         return self.log.control_records.last_voter_set
+
+    @property
+    def least_end_offset(self) -> int:
+        """The end, exclusive, of what is known to be committed: no truncation may leave the log shorter."""
+        return max(self.committed_offset, proven_end_offset(self.log.state))
 
     @property
     def is_voter(self) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
+import pytest
 
 from raftlog.records.messages import releases
 from tests.hang_limit import HANG_S
@@ -52,6 +53,13 @@ class Dump:
 def missing_programs() -> tuple[str, ...]:
     """Names the programs this module needs and does not find on the path."""
     return tuple(program for program in NEEDED_PROGRAMS if shutil.which(program) is None)
+
+
+def marks(what: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a module of tests that need some part of Kafka, which a reason for skipping names."""
+    missing = missing_programs()
+    reason = f"{what} needs {', '.join(missing)} (Java 17 and Maven)"
+    return [pytest.mark.kafka, pytest.mark.skipif(bool(missing), reason=reason)]
 
 
 def install(dialect: str) -> Path:

@@ -18,13 +18,7 @@ from tests.kafka import corpus, dump_tool, make_edge_files
 from tests.kafka.comparison import Answer, Call, differences, is_compared
 from tests.kafka.dump_tool import CORPUS_DIALECT, DIALECTS, Dump
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"Kafka's dump tool needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("Kafka's dump tool")
 SHOWN = 20  # of the calls that differ, in a failure's message
 
 

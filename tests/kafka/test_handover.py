@@ -15,13 +15,7 @@ from tests.kafka.test_interchange import log_verb, messages, wait_until_register
 from tests.readme import log_script, run_shell
 from tests.tools.console import Outcome, run
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"a real Kafka needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("a real Kafka")
 
 
 def audit(directory: Path, tmp_path: Path) -> Outcome:

@@ -27,13 +27,7 @@ from tests.kafka.written_directories import (
 )
 from tests.tools.console import Outcome, run, run_process
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"a real Kafka needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("a real Kafka")
 
 SHAPES = {
     ".log": (("--cluster-metadata-decoder",), ("--deep-iteration", "--print-data-log"), ()),

@@ -6,19 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-import pytest
 
 from tests.kafka import dump_tool
 from tests.kafka.live_quorum import BROKER, CONTROLLERS, LiveQuorum
 from tests.tools.console import Outcome, run_process
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"a real Kafka needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("a real Kafka")
 TRANSACTIONS = 2400
 """Two minutes of work."""
 VERBS = ("quorum", "verify", "quorum", "audit", "voters", "dump-log")

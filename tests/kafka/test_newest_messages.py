@@ -4,7 +4,6 @@
 import json
 import subprocess
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,13 +13,7 @@ from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.records.schema_strategies import ALL_VERSIONS, messages
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"Kafka's code needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("Kafka's code")
 
 NEWEST = RELEASES[-1].name
 CLASSES = {

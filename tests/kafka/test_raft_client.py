@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's own raft client and raftlog's core do the same, whatever they are asked, told, or have to suffer."""
 
-import pytest
-
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from tests.kafka import dump_tool
 from tests.kafka.raft_both_replicas import FATAL
 from tests.kafka.raft_campaign import INPUTS, PROCESSES, run_campaign, shown_disagreement
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"Kafka's code needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("Kafka's code")
 
 SEQUENCES = 5_000
 

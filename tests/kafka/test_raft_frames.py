@@ -17,13 +17,7 @@ from tests.kafka.controller import install_server
 from tests.raft_frames import batch_with_a_record_longer_by
 from tests.strategies import TIMESTAMP
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        bool(dump_tool.missing_programs()),
-        reason=f"Kafka's code needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
-    ),
-]
+pytestmark = dump_tool.marks("Kafka's code")
 
 
 def read_as_kafka(batches: list[bytes], folder: Path) -> list[str]:

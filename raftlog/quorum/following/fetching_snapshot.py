@@ -22,7 +22,7 @@ import attrs
 
 from raftlog.errors import TruncationBelowHighWatermarkError
 from raftlog.invariants import invariant
-from raftlog.log.decisions import proven_end_offset, snapshot_ahead_of_log
+from raftlog.log.decisions import snapshot_ahead_of_log
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.following.contact import note_success
 from raftlog.quorum.following.truncating import truncate
@@ -70,7 +70,7 @@ def turn_to_snapshot(replica: LocalReplica, role: Follower, snapshot_id: OffsetA
     else:
         if snapshot_id <= end:
             return ResponseOutcome.FAILED
-        least = max(replica.committed_offset, proven_end_offset(log))
+        least = replica.least_end_offset
         if snapshot_id.offset < least:
             replica.halt(f"leader {role.leader.id} names snapshot {snapshot_id}, but {least} is committed")
             return ResponseOutcome.FAILED

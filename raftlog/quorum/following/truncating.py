@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drops records, and epochs without records, that the leader's log does not have."""
 
-from raftlog.log.decisions import proven_end_offset, truncation_offset
+from raftlog.log.decisions import truncation_offset
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.following.contact import note_success
 from raftlog.quorum.replica import LocalReplica
@@ -20,9 +20,7 @@ def truncate(replica: LocalReplica, role: Follower, common: OffsetAndEpoch) -> R
         role: its role, which is kept.
         common: the leader's last epoch not above this log's last one, and where it ends in the leader's log, exclusive.
     """
-    log = replica.log.state
-    end_offset = truncation_offset(log, common)
-    least = max(replica.committed_offset, proven_end_offset(log))
+    end_offset, least = truncation_offset(replica.log.state, common), replica.least_end_offset
     asked = f"leader {role.leader.id} asks to truncate to {end_offset}"
     if end_offset < least:
         replica.halt(f"{asked}, but {least} is committed")

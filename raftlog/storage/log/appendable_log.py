@@ -192,11 +192,7 @@ class AppendableLog(Closing, LogQueries):
         self, batches: bytes | memoryview, epoch: int
     ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
         self._refuse_appends_under_way()
-        end_offset = self._segments.end_offset
-        # A leader serves offset 0 without comparing epochs. If this log has entered an epoch and has no record of it,
-        # that epoch gives way to those of the records, which may be earlier.
-        least = self.last_fetched_epoch if end_offset else 0
-        checked = check_append_as_follower(batches, epoch, end_offset, least)
+        checked = check_append_as_follower(batches, epoch, self._segments.end_offset, self.last_fetched_epoch)
         return self._finished(None) if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> DiskWork[DiskResult[LogAppendInfo]]:

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
-from raftlog.tools.auditing.history.verdict_words import verdict_words
+from raftlog.tools.auditing.history.verdict_words import offsets_text, verdict_words
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict
 from raftlog.tools.terminal.value_text import ids_text
 from raftlog.voters.voter_set import ReplicaKey
@@ -88,13 +88,15 @@ def _damage(view: QuorumView) -> Iterator[str]:
 def _losses(view: QuorumView) -> Iterator[str]:
     """Yield what other replicas would drop: a loss only if it may be committed."""
     is_safe = view.judgement.ruling.verdict is QuorumVerdict.NOTHING_MISSING
-    at_risk = [member for member in view.members if member.at_risk is not None and member.end is not None]
-    for member in at_risk:
-        last = member.end.offset - 1 if member.end is not None else member.at_risk
-        offsets = f"offset {last}" if member.at_risk == last else f"offsets {member.at_risk} to {last}"
-        word = "May be lost" if member.may_lose_committed else "May be dropped"
-        yield f"{word}: {offsets} of {_name(member)}, as a replica without them could be elected."
-    if view.has_majority and is_safe and not at_risk and all(member.damaged_from is None for member in view.members):
+    said = [
+        f"{'May be lost' if member.may_lose_committed else 'May be dropped'}:"
+        f" {offsets_text(member.at_risk, member.end.offset)} of {_name(member)}, as a replica without them could be"
+        " elected."
+        for member in view.members
+        if member.at_risk is not None and member.end is not None
+    ]
+    yield from said
+    if view.has_majority and is_safe and not said and all(member.damaged_from is None for member in view.members):
         yield "Nothing can be lost: every replica that could be elected has all records that are here."
 
 
