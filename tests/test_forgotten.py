@@ -18,6 +18,7 @@ FOR_USERS: Final = {
     "raftlog.__main__": "python -m raftlog",
     "raftlog.records.messages.rpc": "reading RPCs off a wire",
     "raftlog.records.reference": "the plain form of all readers, which tests compare with",
+    "raftlog.spark": "notebooks and jobs",
     "raftlog.testing.contracts.file_system": "tests of users",
     "raftlog.testing.contracts.replicated_log": "tests of users",
     "raftlog.testing.crash_points": "tests of users",

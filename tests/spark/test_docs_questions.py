@@ -129,7 +129,7 @@ def test_the_example_of_the_readme_runs(
     spark: SparkSession, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The README's Spark code runs unchanged in an existing session, and leaves that running."""
-    [example] = re.findall(r"^```python\n(from raftlog.tools.spark.*?)^```", README, re.MULTILINE | re.DOTALL)
+    [example] = re.findall(r"^```python\n(from raftlog.spark.*?)^```", README, re.MULTILINE | re.DOTALL)
     exec(compile(placed(example, places), "README.md", "exec"), {})
     assert re.search(r"\|\s*java\|\s*0\|\s*1500\|", capsys.readouterr().out)
     assert spark.range(1).count() == 1
