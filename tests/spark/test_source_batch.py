@@ -81,6 +81,17 @@ def test_filters_are_pushed_down_on_demand(spark: SparkSession) -> None:
     assert plain
 
 
+@pytest.mark.parametrize(
+    "start", [{"startingTimestamp": 10**15}, {"startingOffsetsByTimestamp": '{"orders": {"7": 1000000000000000}}'}]
+)
+def test_no_record_is_that_new(spark: SparkSession, tmp_path: Path, start: dict[str, object]) -> None:
+    """With the strategy latest there are no rows, whichever option has the time; by default that is an error."""
+    log = write_log(tmp_path / "orders-7", batch(0), batch(1))
+    assert load(spark, log.parent, **start, startingOffsetsByTimestampStrategy="latest").collect() == []
+    with pytest.raises(AnalysisException, match="orders-7 has no record of that time or later"):
+        load(spark, log.parent, **start).collect()
+
+
 def test_mistakes_are_clear(spark: SparkSession, tmp_path: Path) -> None:
     """A misspelt option and a path that is not there are errors that say so; an empty directory has no rows."""
     with pytest.raises(AnalysisException, match=r"option veiw: there is no such option; did you mean view\?"):

@@ -17,9 +17,10 @@ pytestmark = pytest.mark.spark
 
 def _run(spark: SparkSession, log: Path, out: Path, **options: object) -> list[int]:
     """Read what is there, from the checkpoint on; return all offsets that were ever written out."""
-    reader = spark.readStream.format("raftlog").options(**{name: str(value) for name, value in options.items()})
+    texts = {"startingOffsets": "earliest"} | {name: str(value) for name, value in options.items()}
     query = (
-        reader.option("startingOffsets", "earliest")
+        spark.readStream.format("raftlog")
+        .options(**texts)
         .load(str(log))
         .writeStream.format("parquet")
         .option("checkpointLocation", str(out / "checkpoint"))
@@ -81,3 +82,16 @@ def _grow(log: Path, whole: Path, end: int) -> None:
         found, position = read_batch(data, position)
         next_offset = found.next_offset
     newest.write_bytes(data[:position])
+
+
+@pytest.mark.parametrize(
+    "start", [{"startingTimestamp": 10**15}, {"startingOffsetsByTimestamp": '{"orders": {"7": 1000000000000000}}'}]
+)
+def test_a_stream_from_a_time_after_all_records(spark: SparkSession, tmp_path: Path, start: dict[str, object]) -> None:
+    """With the strategy latest it begins at the end, whichever option has the time, and reads what comes later."""
+    log, out = tmp_path / "log", tmp_path / "out"
+    write_log(log / "orders-7", batch(0), batch(1))
+    options = start | {"startingOffsetsByTimestampStrategy": "latest"}
+    assert _run(spark, log, out, **options) == []
+    write_log(log / "orders-7", batch(0), batch(1), batch(2))
+    assert _run(spark, log, out, **options) == [2]
