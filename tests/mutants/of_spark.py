@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wrong Spark source: bounds, limits and comparisons that are off by one, and losses that nobody is told of."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
+import pyarrow as pa
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.spark.rows import reading, selection
+from raftlog.tools.spark.rows import reading, selection, views
 from raftlog.tools.spark.rows.dropped import Dropped
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.source import planning, stream_checks
@@ -15,12 +17,14 @@ from raftlog.tools.spark.source.boundaries import Boundaries
 from raftlog.tools.spark.source.data_loss import DataLoss
 from raftlog.tools.spark.source.log_starts import LogStarts
 from raftlog.tools.spark.source.planning import Partition
+from raftlog.tools.spark.source.source import RaftLogFilteringReader
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness
 from raftlog.tools.spark.source.stream_positions import StreamLogs
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 BOUNDARIES: Final = "tests/tools/spark/source/test_exact_boundaries.py"
 STARTS: Final = "tests/tools/spark/source/test_log_starts.py"
+PUSHDOWN: Final = "tests/tools/spark/source/test_pushdown.py"
 READING: Final = "tests/tools/spark/rows/test_reading.py"
 
 
@@ -122,6 +126,11 @@ def _but_at_the_end(self: StreamLogs, places: Any, *, by_epochs_alone: bool = Fa
 
 
 _right_check_histories: Final = StreamLogs.check_histories
+
+
+def _limits_in_spite_of_filters(self: RaftLogFilteringReader, limit: int) -> bool:
+    self._most_rows = limit
+    return True
 
 
 MUTANTS: Final = (
@@ -250,5 +259,39 @@ MUTANTS: Final = (
         "raftlog's issue 19",
         instead(reading.PartReader, "_unreadable", reading.PartReader._loss),
         (f"{READING}::test_a_file_that_cannot_be_read_is_damage",),
+    ),
+    Mutant(
+        "R-spark-limit-rows",
+        "a task has as many rows as the limit",
+        "SPARK-58551",
+        instead(reading, "_first_rows", lambda batches, count: itertools.islice(batches, max(count, 1))),
+        (f"{PUSHDOWN}::test_a_limit_holds_for_each_task",),
+    ),
+    Mutant(
+        "R-spark-limit-filters",
+        "a limit is refused if rows that are returned may be filtered later",
+        "SPARK-58551",
+        instead(RaftLogFilteringReader, "pushLimit", _limits_in_spite_of_filters),
+        (f"{PUSHDOWN}::test_a_limit_after_filters_is_refused",),
+    ),
+    Mutant(
+        "R-spark-no-columns",
+        "rows are counted if no column is needed",
+        "SPARK-51713",
+        swapped(
+            views, "pruned_schema", lambda right: lambda whole, names: right(whole, names) if names else pa.schema([])
+        ),
+        (f"{PUSHDOWN}::test_rows_are_counted_without_columns",),
+    ),
+    Mutant(
+        "R-spark-lag",
+        "the reported ends are those of the logs, not of the micro-batch",
+        "raftlog's issue 19",
+        swapped(
+            StreamLogs,
+            "ends",
+            lambda right: lambda self, start, last=None: self.within(start, right(self, start, last), 1),
+        ),
+        ("tests/tools/spark/source/test_stream_reader.py::test_the_ends_of_the_logs_are_reported",),
     ),
 )

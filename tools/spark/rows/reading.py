@@ -52,6 +52,7 @@ class ReadRequest:
         fails_on_loss: whether a file that was deleted, or has shrunk, after planning is an error.
         redact: whether secrets in metadata records are hidden.
         hints: what wanted rows have in common.
+        most_rows: the number of rows of a split after which to stop, or None.
     """
 
     view: str
@@ -60,6 +61,7 @@ class ReadRequest:
     fails_on_loss: bool = True
     redact: bool = True
     hints: Hints = attrs.field(factory=Hints)
+    most_rows: int | None = None
 
     @property
     def names(self) -> list[str]:
@@ -78,10 +80,9 @@ def read_split(request: ReadRequest, split: Split) -> Iterator[pa.RecordBatch]:
         OptionError: there is a null in a column that the schema calls NOT NULL.
     """
     dropped = Dropped(request.mode)
+    batches = (_without_nulls(batch, part) for part in split for batch in PartReader(request, part, dropped).batches())
     try:
-        yield from _gathered(
-            _without_nulls(batch, part) for part in split for batch in PartReader(request, part, dropped).batches()
-        )
+        yield from _gathered(batches if request.most_rows is None else _first_rows(batches, request.most_rows))
     finally:
         dropped.log()
 
@@ -318,6 +319,15 @@ def _without_nulls(batch: pa.RecordBatch, part: FilePart) -> pa.RecordBatch:
         if not field.nullable and column.null_count:
             raise OptionError("schema", f"column {field.name} is NOT NULL, and there are nulls in {part.file}")
     return batch
+
+
+def _first_rows(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    """Yield the first rows, and read no batch after them."""
+    for batch in batches if count else ():
+        yield batch.slice(0, count)
+        count -= len(batch)
+        if count <= 0:
+            return
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -154,6 +154,16 @@ def asked_schema(options: SourceOptions, asked: Collection[tuple[str, bool]]) ->
     )
 
 
+def pruned_schema(whole: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """Return the named columns of a schema, in its order; without names, one column that costs little to read."""
+    wanted = {name.lower() for name in names}
+    kept = [field for field in whole if field.name.lower() in wanted]
+    if not kept:
+        fixed = [field for field in whole if pa.types.is_primitive(field.type)]
+        kept = (fixed or list(whole))[:1]
+    return pa.schema(kept)
+
+
 @functools.cache
 def _whole_view(view: str, *, with_headers: bool, with_corrupt: bool) -> pa.Schema:
     columns = list(_VIEWS[view])

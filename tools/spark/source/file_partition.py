@@ -27,7 +27,11 @@ class FilePartition(InputPartition):
 
 
 def read_partition(
-    options: "SourceOptions", schema: "pa.Schema", hints: "Hints", partition: InputPartition
+    options: "SourceOptions",
+    schema: "pa.Schema",
+    hints: "Hints",
+    partition: InputPartition,
+    most_rows: int | None = None,
 ) -> "Iterator[pa.RecordBatch]":
     """Yield the rows of a task.
 
@@ -36,6 +40,7 @@ def read_partition(
         schema: the wanted columns, in order.
         hints: what wanted rows have in common.
         partition: the split; any other partition, which Spark makes if there is nothing to read, has no rows.
+        most_rows: the number of rows after which to stop, or None.
 
     Raises:
         DecodeError: there is damage, and the mode is FAILFAST; path, position and offset locate it.
@@ -47,6 +52,8 @@ def read_partition(
     from raftlog.tools.spark.worker_gc import settle
 
     if isinstance(partition, FilePartition):
-        request = ReadRequest(options.view, schema, options.mode, options.fails_on_loss, options.redact, hints)
+        request = ReadRequest(
+            options.view, schema, options.mode, options.fails_on_loss, options.redact, hints, most_rows
+        )
         yield from read_split(request, partition.split)
         settle("reading")

@@ -86,6 +86,7 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
         self._options = options
         self._schema = schema
         self._hints = Hints()
+        self._most_rows: int | None = None
         self._listing: Listing | None = None
         self._loss = DataLoss(fails=options.fails_on_loss)
 
@@ -104,7 +105,7 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield the rows of a task; raises as ``read_partition`` does."""
-        return read_partition(self._options, self._schema, self._hints, partition)
+        return read_partition(self._options, self._schema, self._hints, partition, self._most_rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for workers, without the listing, which only the driver needs."""
@@ -112,9 +113,15 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
 
 
 class RaftLogFilteringReader(RaftLogReader):
-    """Skips batches that filters exclude. Spark refuses such a reader unless filter pushdown is enabled."""
+    """Skips what a query does not need. Spark refuses such a reader unless filter pushdown is enabled.
 
-    def pushFilters(self, filters: "list[Any]") -> Iterable[Any]:  # noqa: N802 - Spark's name
+    Spark up to 4.3 calls ``pushFilters`` alone. The other methods have the names and the meaning that were proposed for
+    later ones; a Spark that does not know them never calls them.
+
+    Source: SPARK-51271 (filters), SPARK-51713 (columns), SPARK-58551 (limits).
+    """
+
+    def pushFilters(self, filters: "list[Any]") -> Iterable[Any]:  # noqa: N802 - Spark's name, as all here
         """Use filters as hints, and return all of them, so that Spark applies each again."""
         hints = self._hints
         for each in filters:
@@ -123,6 +130,30 @@ class RaftLogFilteringReader(RaftLogReader):
                 hints = hints.narrowed(type(each).__name__, column[0], getattr(each, "value", None))
         self._hints = hints
         return filters
+
+    def pruneColumns(self, requiredSchema: "StructType") -> "StructType":  # noqa: N802, N803
+        """Read only the columns that a query needs, and return their schema.
+
+        A struct has all of its fields. If no column is needed, one is read, since rows are still counted.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from raftlog.tools.spark.rows.views import pruned_schema
+
+        self._schema = pruned_schema(self._schema, [field.name for field in requiredSchema.fields])
+        return from_arrow_schema(self._schema)
+
+    def pushLimit(self, limit: int) -> bool:  # noqa: N802
+        """Have each task stop after some rows; return whether they do. Spark applies the limit again.
+
+        Rows that Spark filters afterwards do not count, and with a hint some of the rows may be such: then none stops.
+        """
+        from raftlog.tools.spark.rows.filters import Hints
+
+        if self._hints != Hints() or limit < 0:
+            return False
+        self._most_rows = limit
+        return True
 
 
 def _arrow_schema(options: "SourceOptions", schema: "StructType") -> "pa.Schema":

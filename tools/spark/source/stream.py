@@ -73,6 +73,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._last: Positions | None = None
+        self._ends: Offsets | None = None
         self._places = BatchPlaces()
         self._transactions = TransactionFollower()
         self._loss = DataLoss(fails=options.fails_on_loss)
@@ -94,8 +95,19 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 checkpoint is of another log or source.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        places = {} if start is None else start
-        return self._ask(lambda logs: _written(logs, logs.latest(_read(logs, places), most, self._last), places))
+        written = {} if start is None else start
+
+        def found(logs: StreamLogs) -> Offsets:
+            places = _read(logs, written)
+            ends = logs.ends(places, self._last)
+            self._ends = _written(logs, ends, written)
+            return _written(logs, logs.within(places, ends, most), written)
+
+        return self._ask(found)
+
+    def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
+        """Return the ends of the logs that ``latestOffset`` saw last, so that Spark can show the lag; None before."""
+        return self._ends
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """Return the limit of ``maxOffsetsPerTrigger``."""

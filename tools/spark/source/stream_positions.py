@@ -62,8 +62,19 @@ class StreamLogs:
 
         Args:
             start: where the stream is.
-            most: the most offsets to read of all logs together; a log with unread offsets still gets at least one
-                batch. None for no limit.
+            most: as of ``within``.
+            last: as of ``ends``.
+
+        Raises:
+            DivergedStreamError, OptionError: as ``ends``.
+        """
+        return self.within(start, self.ends(start, last), most)
+
+    def ends(self, start: Positions, last: Positions | None = None) -> dict[str, OffsetAndEpoch]:
+        """Return up to where the logs can be read now. A log that is missing ends at the stream's place.
+
+        Args:
+            start: where the stream is.
             last: where the stream stops: it reads only these logs, up to there; None for the ends of all logs.
 
         Raises:
@@ -77,12 +88,25 @@ class StreamLogs:
         if last is not None:
             ends = {name: min(end, last.get(name, begins[name]), key=_offset) for name, end in ends.items()}
         ends = {name: max(end, begins[name], key=_offset) for name, end in ends.items()}
-        waiting = {name: end.offset - begins[name].offset for name, end in ends.items()}
-        if most is not None and sum(waiting.values()) > most:
-            for name, share in shares(waiting, most).items():
-                ends[name] = self._end_within(self.partitions[name], begins[name].offset, share, ends[name])
         gone = {name: place for name, place in start.items() if name not in ends}
         return gone | ends
+
+    def within(self, start: Positions, ends: Positions, most: int | None) -> dict[str, OffsetAndEpoch]:
+        """Return where the next micro-batch ends if it has a limit.
+
+        Args:
+            start: where the stream is.
+            ends: up to where the logs can be read.
+            most: the most offsets to read of all logs together; a log with unread offsets still gets at least one
+                batch. None for no limit.
+        """
+        found = dict(ends)
+        begins = {name: self._begin_of(name, start) for name in ends if name in self.partitions}
+        waiting = {name: ends[name].offset - begin.offset for name, begin in begins.items()}
+        if most is not None and sum(waiting.values()) > most:
+            for name, share in shares(waiting, most).items():
+                found[name] = self._end_within(self.partitions[name], begins[name].offset, share, ends[name])
+        return found
 
     def between(self, start: Positions, end: Positions) -> SourceOptions:
         """Return the options of a query for the records between two places of each log.

@@ -77,6 +77,19 @@ def test_a_limit_is_what_the_option_says(tmp_path: Path) -> None:
     assert reader.latestOffset(end, limit) == {NAME: {"offset": 4, "epoch": 1}}
 
 
+def test_the_ends_of_the_logs_are_reported(tmp_path: Path) -> None:
+    """Beside the place where a limited micro-batch ends, Spark is told up to where the logs can be read."""
+    write_log(tmp_path / NAME, *map(batch, range(4)))
+    reader = _reader(tmp_path, maxOffsetsPerTrigger=1)
+    assert reader.reportLatestOffset() is None
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    assert (end[NAME]["offset"], reader.reportLatestOffset()) == (1, {NAME: {"offset": 4, "epoch": 1}})
+    write_log(tmp_path / NAME, *map(batch, range(5)))
+    reader.latestOffset(end, ReadMaxRows(1))
+    assert reader.reportLatestOffset() == {NAME: {"offset": 5, "epoch": 1}}
+
+
 def test_available_now_ends_at_the_recorded_ends(tmp_path: Path) -> None:
     """Records and logs that come while such a query runs are left to the next one."""
     reader = _reader(tmp_path)
