@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five questions of the data engineer's page: their code, run on files that a real Kafka wrote."""
+"""The six questions of the data engineer's page: their code, run on files that a real Kafka wrote."""
 
 import datetime
 import json
@@ -17,6 +17,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.batches.record import RecordView
 from raftlog.records.messages.control import VotersRecord, read_control_record
+from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, CoordinatorRecord, read_coordinator_record
 from raftlog.records.messages.schema import NEWEST
 from raftlog.tools.payloads.message_payloads import MetadataDecoder
 from tests.checkout import ROOT
@@ -47,6 +48,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         logs = sorted((topics / name).glob("*.log"))
         log, last_marker = [(each, batch) for each in logs for batch in batches_of(each) if batch.is_control][-1]
         log.write_bytes(log.read_bytes()[: last_marker.position])
+    shutil.copytree(GOLDEN / "groups/data/n1/__consumer_offsets-0", topics / "__consumer_offsets-0")
     shutil.copytree(GOLDEN / "dynamic-quorum/data/n3", folder / "controller")
     return {BROKER: topics, CONTROLLER: folder / "controller"}
 
@@ -253,3 +255,21 @@ def voters_over_time(log_directory: Path) -> Rows:
         for index, (at, timestamp, voters) in enumerate(found)
         if index == 0 or found[index - 1][2] != voters
     ]
+
+
+def test_what_groups_have_read(spark: SparkSession, places: dict[str, Path]) -> None:
+    """Question 6 gives the newest commit of each group and partition, without those that were deleted."""
+    newest: dict[tuple[str, str, int], tuple[int, int] | None] = {}
+    for topic, _, path in logs_in(places[BROKER]):
+        for batch in batches_of(path) if topic == CONSUMER_OFFSETS else ():
+            assert not batch.is_transactional
+            for record in batch.records():
+                read = read_coordinator_record(topic, record.key, record.value)
+                if isinstance(read, CoordinatorRecord) and read.key_type.name == "OffsetCommitKey":
+                    value = read.value
+                    key = (read.key["group"], read.key["topic"], read.key["partition"])
+                    newest[key] = None if value is None else (value["offset"], value["commitTimestamp"])
+    expected: Rows = [(*key, *found) for key, found in sorted(newest.items()) if found is not None]
+    assert expected
+    assert None in newest.values()
+    assert answers(spark, 6, places) == expected

@@ -133,13 +133,14 @@ class CoordinatorDecoder:
             if self._prints_transaction_text:
                 text = f"unknown::version={decoded.type}"
             return Payload(key_text=text, problem=DecodeError(f"unknown record type {decoded.type}", "message-frame"))
-        return self._payload(decoded)
+        return self.payload_of(decoded)
 
     @property
     def _prints_transaction_text(self) -> bool:
         return self.topic == TRANSACTION_STATE and self.dialect < DIALECTS["4.1"]
 
-    def _payload(self, decoded: CoordinatorRecord) -> Payload:
+    def payload_of(self, decoded: CoordinatorRecord) -> Payload:
+        """Return the payload of a record that has been read."""
         key_text, value_text = decoded.key_json(), decoded.value_json() or "<DELETE>"
         key_json = decoded.key_type.to_json(decoded.key, version=0)
         if self._prints_transaction_text:

@@ -15,11 +15,14 @@ import attrs
 
 from raftlog.errors import OptionError
 from raftlog.invariants import present
+from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, TRANSACTION_STATE
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 
 MIB: Final = 1024 * 1024
 DEFAULT_SPLIT_SIZE: Final = 128 * MIB
-VIEWS: Final = ("records", "records_ext", "batches", "control", "metadata")
+VIEWS: Final = ("records", "records_ext", "batches", "control", "metadata", "consumer_offsets", "transaction_state")
+TOPIC_OF_VIEW: Final = {"consumer_offsets": CONSUMER_OFFSETS, "transaction_state": TRANSACTION_STATE}
+"""The topic of each view that decodes a coordinator's records."""
 PERMISSIVE: Final = "PERMISSIVE"
 DROP_MALFORMED: Final = "DROPMALFORMED"
 FAIL_FAST: Final = "FAILFAST"

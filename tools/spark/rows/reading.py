@@ -21,10 +21,18 @@ from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.rows import arrays
 from raftlog.tools.spark.rows.batch_rows import BatchRows, legacy_row
-from raftlog.tools.spark.rows.decoded_rows import ControlRowMaker, MetadataRowMaker, Row, RowMaker, legacy_rows
+from raftlog.tools.spark.rows.decoded_rows import (
+    AnyBatch,
+    ControlRowMaker,
+    CoordinatorRowMaker,
+    MetadataRowMaker,
+    Row,
+    RowMaker,
+    legacy_rows,
+)
 from raftlog.tools.spark.rows.dropped import Dropped
 from raftlog.tools.spark.rows.filters import Hints
-from raftlog.tools.spark.rows.options import FAIL_FAST, PERMISSIVE
+from raftlog.tools.spark.rows.options import FAIL_FAST, PERMISSIVE, TOPIC_OF_VIEW
 from raftlog.tools.spark.rows.parts import FilePart, Split
 from raftlog.tools.spark.rows.record_rows import RecordRows, kernel_columns
 from raftlog.tools.spark.rows.selection import selected_run, wanted_batches, wanted_rows
@@ -37,7 +45,12 @@ _MUCH: Final = 8 * 1024 * 1024
 """In bytes; record batches of this size are not joined, however few rows they have."""
 _ROWS_AT_ONCE: Final = 4096
 """The size of a record batch from rows that are made one by one."""
-_IS_CONTROL: Final[dict[str, bool | None]] = {"records": False, "control": True, "metadata": False}
+_IS_CONTROL: Final[dict[str, bool | None]] = {
+    "records": False,
+    "control": True,
+    "metadata": False,
+    **dict.fromkeys(TOPIC_OF_VIEW, False),
+}
 """Whether a view reads control batches or data batches; views that are not listed read all."""
 
 
@@ -223,8 +236,11 @@ class PartReader:
             case "control":
                 return lambda run: self._decoded_rows(run, ControlRowMaker())
             case "metadata":
-                maker = MetadataRowMaker(redact=self._request.redact)
+                maker = MetadataRowMaker(self._request.names, redact=self._request.redact)
                 return lambda run: self._decoded_rows(run, maker)
+            case "consumer_offsets" | "transaction_state" as view:
+                coordinator = CoordinatorRowMaker(TOPIC_OF_VIEW[view])
+                return lambda run: self._decoded_rows(run, coordinator)
         return self._record_rows
 
     def _record_rows(self, run: BatchRun) -> Iterator[pa.RecordBatch]:
@@ -249,10 +265,14 @@ class PartReader:
         if wanted is not None:
             yield self._batch(BatchRows(self._part, BatchTable(BatchColumns(wanted))))
 
-    def _decoded_rows(self, run: BatchRun, maker: RowMaker) -> Iterator[pa.RecordBatch]:
+    def _decoded_rows(self, run: BatchRun, maker: RowMaker[RecordBatch]) -> Iterator[pa.RecordBatch]:
         wanted = self._wanted(run)
+        if wanted is not None:
+            yield from self._rows_of_batches(wanted.batches(), maker)
+
+    def _rows_of_batches(self, batches: Iterable[AnyBatch], maker: RowMaker[AnyBatch]) -> Iterator[pa.RecordBatch]:
         rows: list[Row] = []
-        for batch in () if wanted is None else wanted.batches():
+        for batch in batches:
             for row in self._rows_of(batch, maker):
                 if isinstance(row, Finding):
                     yield from self._complaint(row)
@@ -264,7 +284,7 @@ class PartReader:
         if rows:
             yield arrays.batch_of_rows(rows, self._request.schema)
 
-    def _rows_of(self, batch: RecordBatch, maker: RowMaker) -> Iterator[Row | Finding]:
+    def _rows_of(self, batch: AnyBatch, maker: RowMaker[AnyBatch]) -> Iterator[Row | Finding]:
         try:
             yield from maker.rows(self._part, batch)
         except DecodeError as error:
@@ -274,6 +294,9 @@ class PartReader:
         """Yield the rows of a message of magic 0 or 1, if the view shows it."""
         if self._request.view == "batches":
             yield arrays.batch_of_rows([legacy_row(self._part, batch)], self._request.schema)
+            return
+        if self._request.view in TOPIC_OF_VIEW:  # Compaction may keep messages of releases before 0.11 for ever.
+            yield from self._rows_of_batches([batch], CoordinatorRowMaker(TOPIC_OF_VIEW[self._request.view]))
             return
         if _IS_CONTROL.get(self._request.view) is True or self._request.view == "metadata":
             return

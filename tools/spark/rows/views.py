@@ -12,6 +12,8 @@ from typing import Final
 import pyarrow as pa
 
 from raftlog.errors import OptionError
+from raftlog.tools.spark.rows.coordinator_columns import CONSUMER_OFFSETS_COLUMNS, TRANSACTION_STATE_COLUMNS
+from raftlog.tools.spark.rows.metadata_columns import METADATA_COLUMNS
 from raftlog.tools.spark.rows.options import PERMISSIVE, SourceOptions, nearest
 
 CORRUPT: Final = "_corrupt"
@@ -41,13 +43,16 @@ _VOTER: Final = pa.struct(
         ("maxKraftVersion", pa.int32()),
     ]
 )
-_CONTROL: Final = (
+_DECODED: Final = (
     *_PLACE,
     ("offset", pa.int64()),
     ("timestamp", _TIMESTAMP),
     ("leaderEpoch", pa.int32()),
     ("type", pa.string()),
     ("version", pa.int32()),
+)
+_CONTROL: Final = (
+    *_DECODED,
     ("leaderId", pa.int32()),
     ("voters", pa.list_(_VOTER)),
     ("grantingVoters", pa.list_(pa.int32())),
@@ -60,17 +65,19 @@ _CONTROL: Final = (
     ("isSnapshot", pa.bool_()),
     *_STORED,
 )
-_METADATA: Final = (
-    *_PLACE,
-    ("offset", pa.int64()),
-    ("timestamp", _TIMESTAMP),
-    ("leaderEpoch", pa.int32()),
-    ("type", pa.string()),
-    ("version", pa.int32()),
-    ("json", pa.string()),
-    ("isSnapshot", pa.bool_()),
+_METADATA: Final = (*_DECODED, *METADATA_COLUMNS, ("json", pa.string()), ("isSnapshot", pa.bool_()), *_STORED)
+_JSON: Final = (("keyJson", pa.string()), ("json", pa.string()))
+_TOMBSTONE: Final = ("isTombstone", pa.bool_())
+_CONSUMER_OFFSETS: Final = (
+    *_DECODED,
+    _TOMBSTONE,
+    *CONSUMER_OFFSETS_COLUMNS,
+    ("isTransactional", pa.bool_()),
+    ("producerId", pa.int64()),
+    *_JSON,
     *_STORED,
 )
+_TRANSACTION_STATE: Final = (*_DECODED, _TOMBSTONE, *TRANSACTION_STATE_COLUMNS, *_JSON, *_STORED)
 _RECORDS_EXT: Final = (
     *_RECORD,
     ("leaderEpoch", pa.int32()),
@@ -119,6 +126,8 @@ _VIEWS: Final = {
     "batches": _BATCHES,
     "control": _CONTROL,
     "metadata": _METADATA,
+    "consumer_offsets": _CONSUMER_OFFSETS,
+    "transaction_state": _TRANSACTION_STATE,
 }
 _WITH_HEADERS: Final = frozenset({"records", "records_ext"})
 

@@ -25,7 +25,7 @@ from raftlog.tools.auditing.evidence import Place, SurveyTask
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.rows.filters import Hints
-from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition, nearest
+from raftlog.tools.spark.rows.options import TOPIC_OF_VIEW, SourceOptions, TopicPartition, nearest
 from raftlog.tools.spark.rows.parts import FilePart, Split
 from raftlog.tools.spark.source.boundaries import Boundaries
 from raftlog.tools.spark.source.data_loss import DataLoss
@@ -37,7 +37,7 @@ from raftlog.tools.terminal.standard_error import unicode_text
 _COST_OF_A_FILE: Final = 64 * 1024
 """The approximate cost of opening a file, as the number of bytes read in the same time."""
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
-_TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext"})
+_TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext", "consumer_offsets"})
 """The views that leave out records that are not committed, if ``read_committed`` is wanted."""
 
 
@@ -309,6 +309,8 @@ def _is_wanted(options: SourceOptions, partition: Partition) -> bool:
     tasks = (*partition.segments, *partition.snapshots)
     if not tasks or not options.wants(partition.topic, partition.number):
         return False
+    if options.view in TOPIC_OF_VIEW:
+        return partition.topic == TOPIC_OF_VIEW[options.view] or any(task.was_named for task in tasks)
     return options.view != "metadata" or any(task.is_raft or task.was_named or task.snapshot_id for task in tasks)
 
 
