@@ -2,14 +2,15 @@
 """A wrong Spark source: bounds, limits and comparisons that are off by one, and losses that nobody is told of."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.spark.rows import reading, selection, views
+from raftlog.records.columns.transactions import AbortedRange
+from raftlog.tools.spark.rows import file_witness, reading, selection, views
 from raftlog.tools.spark.rows.dropped import Dropped
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.source import planning, stream_checks
@@ -20,10 +21,12 @@ from raftlog.tools.spark.source.planning import Partition
 from raftlog.tools.spark.source.source import RaftLogFilteringReader
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness
 from raftlog.tools.spark.source.stream_positions import StreamLogs
-from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
 
 BOUNDARIES: Final = "tests/tools/spark/source/test_exact_boundaries.py"
 STARTS: Final = "tests/tools/spark/source/test_log_starts.py"
+REPLACED: Final = "tests/tools/spark/source/test_replaced_files.py"
+SELECTION: Final = "tests/tools/spark/rows/test_selection.py"
 PUSHDOWN: Final = "tests/tools/spark/source/test_pushdown.py"
 READING: Final = "tests/tools/spark/rows/test_reading.py"
 
@@ -126,6 +129,70 @@ def _but_at_the_end(self: StreamLogs, places: Any, *, by_epochs_alone: bool = Fa
 
 
 _right_check_histories: Final = StreamLogs.check_histories
+
+
+def _from_the_place_alone(self: StreamLogs, name: str, start: Any) -> OffsetAndEpoch:
+    found: OffsetAndEpoch = start.get(name, OffsetAndEpoch(self.partitions[name].start_offset, NO_EPOCH))
+    return found
+
+
+def _from_the_first_segment(self: StreamLogs, name: str, start: Any) -> OffsetAndEpoch:
+    first = OffsetAndEpoch(self.partitions[name].segments[0].base_offset or 0, NO_EPOCH)
+    place: OffsetAndEpoch = start.get(name, first)
+    return place if place.offset > first.offset else first
+
+
+def _trimmed_at_the_last(right: Wrong) -> Wrong:
+    def trimmed(self: planning._Planner, whole: Any, task: Any) -> Any:
+        last = self.hints.last_offset
+        fewer = attrs.evolve(self.hints, last_offset=None if last is None else last - 1)
+        return right(attrs.evolve(self, hints=fewer), whole, task)
+
+    return trimmed
+
+
+def _with_the_batch_at_the_end(right: Wrong) -> Wrong:
+    def wanted_batches(table: Any, part: Any, hints: Hints, **keywords: Any) -> Any:
+        end = None if part.end_offset is None else part.end_offset + 1
+        return right(table, attrs.evolve(part, end_offset=end), hints, **keywords)
+
+    return wanted_batches
+
+
+def _with_the_row_at_the_end(right: Wrong) -> Wrong:
+    def wanted_rows(part: Any, offsets: Any) -> Any:
+        end = None if part.end_offset is None else part.end_offset + 1
+        return right(attrs.evolve(part, end_offset=end), offsets)
+
+    return wanted_rows
+
+
+def _ranges(change: Callable[[AbortedRange], AbortedRange]) -> Callable[[Wrong], Wrong]:
+    def changed(right: Wrong) -> Wrong:
+        return lambda table, part: right(table, attrs.evolve(part, aborted=tuple(map(change, part.aborted))))
+
+    return changed
+
+
+def _of_any_producer(right: Wrong) -> Wrong:
+    def are_aborted(table: Any, part: Any) -> Any:
+        ids = {int(each) for each in table.producer_ids}
+        every = tuple(each._replace(producer_id=one) for each in part.aborted for one in ids)
+        return right(table, attrs.evolve(part, aborted=every))
+
+    return are_aborted
+
+
+def _and_not_transactional(right: Wrong) -> Wrong:
+    def are_aborted(table: Any, part: Any) -> Any:
+        found = None
+        for each in part.aborted:
+            inside = (table.base_offsets >= each.first_offset) & (table.base_offsets <= each.last_offset)
+            mine = inside & (table.producer_ids == each.producer_id)
+            found = mine if found is None else found | mine
+        return found
+
+    return are_aborted
 
 
 def _limits_in_spite_of_filters(self: RaftLogFilteringReader, limit: int) -> bool:
@@ -293,5 +360,106 @@ MUTANTS: Final = (
             lambda right: lambda self, start, last=None: self.within(start, right(self, start, last), 1),
         ),
         ("tests/tools/spark/source/test_stream_reader.py::test_the_ends_of_the_logs_are_reported",),
+    ),
+    Mutant(
+        "R-spark-begin-log-start",
+        "a stream whose place retention has passed continues at the log start",
+        "KafkaMicroBatchStream#reportDataLoss",
+        instead(StreamLogs, "_begin_of", _from_the_place_alone),
+        (f"{STARTS}::test_a_stream_starts_at_the_log_start",),
+    ),
+    Mutant(
+        "R-spark-begin-new-log",
+        "a log that a stream does not know is read from its log start",
+        "LogLoader#load",
+        instead(StreamLogs, "_begin_of", _from_the_first_segment),
+        (f"{STARTS}::test_a_stream_starts_at_the_log_start",),
+    ),
+    Mutant(
+        "R-spark-not-trimmed",
+        "batches after the end are not read",
+        "raftlog's issue 19",
+        instead(planning._Planner, "_trimmed", lambda self, whole, task: whole),
+        (f"{BOUNDARIES}::test_bytes_after_every_end_are_not_read",),
+    ),
+    Mutant(
+        "R-spark-trimmed-hint",
+        "the batch that starts at a filter's last offset is read",
+        "raftlog's issue 19",
+        swapped(planning._Planner, "_trimmed", _trimmed_at_the_last),
+        (f"{BOUNDARIES}::test_every_offset_of_a_filter",),
+    ),
+    Mutant(
+        "R-spark-batch-at-end",
+        "a batch that starts at the end is not wanted",
+        "raftlog's issue 19",
+        swapped(selection, "wanted_batches", _with_the_batch_at_the_end),
+        (f"{SELECTION}::test_batches_at_every_bound",),
+    ),
+    Mutant(
+        "R-spark-row-at-end",
+        "a record at the end is not wanted",
+        "raftlog's issue 19",
+        swapped(selection, "wanted_rows", _with_the_row_at_the_end),
+        (f"{SELECTION}::test_rows_at_every_bound",),
+    ),
+    Mutant(
+        "R-spark-aborted-first",
+        "the first batch of an aborted transaction is left out",
+        "CompletedFetch#isBatchAborted",
+        swapped(selection, "are_aborted", _ranges(lambda each: each._replace(first_offset=each.first_offset + 1))),
+        (f"{SELECTION}::test_batches_of_aborted_transactions",),
+    ),
+    Mutant(
+        "R-spark-aborted-last",
+        "a batch after the marker is of another transaction",
+        "CompletedFetch#isBatchAborted",
+        swapped(selection, "are_aborted", _ranges(lambda each: each._replace(last_offset=each.last_offset + 1))),
+        (f"{SELECTION}::test_batches_of_aborted_transactions",),
+    ),
+    Mutant(
+        "R-spark-aborted-producer",
+        "a transaction is of one producer",
+        "CompletedFetch#isBatchAborted",
+        swapped(selection, "are_aborted", _of_any_producer),
+        (f"{SELECTION}::test_batches_of_aborted_transactions",),
+    ),
+    Mutant(
+        "R-spark-aborted-kind",
+        "markers, and records outside transactions, are not aborted",
+        "CompletedFetch#isBatchAborted",
+        swapped(selection, "are_aborted", _and_not_transactional),
+        (f"{SELECTION}::test_batches_of_aborted_transactions",),
+    ),
+    Mutant(
+        "R-spark-replaced-head",
+        "a part that starts with another batch than at planning is not read",
+        "raftlog's issue 19",
+        instead(file_witness, "_is_written", lambda head: False),
+        (f"{REPLACED}::test_another_file_of_the_same_size_is_a_loss",),
+    ),
+    Mutant(
+        "R-spark-replaced-time",
+        "a file that was written on the driver's machine since its planning is not read",
+        "raftlog's issue 19",
+        instead(file_witness, "_machine", id),
+        (f"{REPLACED}::test_what_is_read_is_what_was_planned",),
+    ),
+    Mutant(
+        "R-spark-copies",
+        "the times of files are compared on one machine alone",
+        "raftlog's issue 19",
+        instead(file_witness, "_machine", lambda source: "any"),
+        (f"{REPLACED}::test_copies_on_other_machines_are_read",),
+    ),
+    Mutant(
+        "R-spark-exhausted",
+        "a process without descriptors says nothing about a file",
+        "raftlog's issue 19",
+        all_of(
+            instead(reading, "is_exhaustion", lambda error: False),
+            instead(planning, "is_exhaustion", lambda error: False),
+        ),
+        (f"{REPLACED}::test_a_worker_in_need_is_no_damage",),
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from raftlog.records.batches.batch import read_batch
 from tests.golden_files import GOLDEN

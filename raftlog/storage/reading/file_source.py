@@ -92,6 +92,14 @@ class FileSource:
         """Return the file's size in bytes, now."""
         return os.fstat(self._descriptor).st_size
 
+    def modified_ns(self) -> int:
+        """Return when the file was last written, in ns since 1970, now."""
+        return os.fstat(self._descriptor).st_mtime_ns
+
+    def device(self) -> int:
+        """Return the number that the operating system has given to the file's file system."""
+        return os.fstat(self._descriptor).st_dev
+
     def after_hole(self, position: int) -> int:
         """Return a byte position; if it is in a hole of a sparse file, the end of the hole, at most the file's end."""
         if _SEEK_DATA is None:

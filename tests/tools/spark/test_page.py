@@ -25,6 +25,7 @@ from raftlog.tools.dump.explain import run as explain
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
 from raftlog.tools.spark.rows import filters, options
 from raftlog.tools.spark.rows.options import OPTIONS, VIEWS, SourceOptions
+from raftlog.tools.spark.rows.reading import REPLACED
 from raftlog.tools.spark.rows.views import CORRUPT, view_schema
 from raftlog.tools.spark.source.stream import RaftLogStreamReader
 from raftlog.tools.spark.source.stream_positions import list_logs
@@ -126,6 +127,7 @@ def messages(folder: Path) -> list[str]:
         str(DivergedStreamError("orders-0", 1234, 7, 1200, 6)),
         str(StorageError("evidence", "read", "evidence of 3 files is missing; --fresh surveys all files again")),
         str(StorageError("a.log", "read", "it was read to position 1 of 2: it has shrunk meanwhile")),
+        str(StorageError("a.log", "read", REPLACED)),
         raised_by(lambda: source_reads.splits(ORDERS, veiw="records")),
         raised_by(lambda: source_reads.splits("-")),
         raised_by(lambda: source_reads.splits(folder / "nowhere")),

@@ -5,6 +5,7 @@ import attrs
 
 from raftlog.records.columns.transactions import AbortedRange
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.spark.rows.file_witness import FileWitness
 from raftlog.tools.terminal.standard_error import unicode_text
 
 
@@ -23,6 +24,7 @@ class FilePart:
         end_offset: the end of the wanted offsets, exclusive; None for no bound.
         aborted: the aborted transactions whose records to leave out.
         problem: a finding to report instead of reading, or None.
+        witness: how the file looked when the query was planned; None if nobody looked.
     """
 
     path: str
@@ -36,6 +38,7 @@ class FilePart:
     end_offset: int | None = None
     aborted: tuple[AbortedRange, ...] = ()
     problem: Finding | None = None
+    witness: FileWitness | None = None
 
     @property
     def file(self) -> str:

@@ -31,6 +31,7 @@ from raftlog.tools.spark.rows.decoded_rows import (
     legacy_rows,
 )
 from raftlog.tools.spark.rows.dropped import Dropped
+from raftlog.tools.spark.rows.exhaustion import is_exhaustion
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.rows.options import FAIL_FAST, PERMISSIVE, TOPIC_OF_VIEW
 from raftlog.tools.spark.rows.parts import FilePart, Split
@@ -45,6 +46,7 @@ _MUCH: Final = 8 * 1024 * 1024
 """In bytes; record batches of this size are not joined, however few rows they have."""
 _ROWS_AT_ONCE: Final = 4096
 """The size of a record batch from rows that are made one by one."""
+REPLACED: Final = "it was replaced, or written in place, after the query was planned"
 _IS_CONTROL: Final[dict[str, bool | None]] = {
     "records": False,
     "control": True,
@@ -62,7 +64,7 @@ class ReadRequest:
         view: name of the view.
         schema: the wanted columns, in order.
         mode: what to do about damage.
-        fails_on_loss: whether a file that was deleted, or has shrunk, after planning is an error.
+        fails_on_loss: whether a file that was deleted or replaced, or has shrunk, after planning is an error.
         redact: whether secrets in metadata records are hidden.
         hints: what wanted rows have in common.
         most_rows: the number of rows of a split after which to stop, or None.
@@ -87,8 +89,8 @@ def read_split(request: ReadRequest, split: Split) -> Iterator[pa.RecordBatch]:
 
     Raises:
         DecodeError: there is damage, and the mode is ``FAIL_FAST``.
-        StorageError: a file is missing or has shrunk, and ``fails_on_loss`` is set; or it cannot be read, and the mode
-            is ``FAIL_FAST``.
+        StorageError: a file is missing, has shrunk or was replaced, and ``fails_on_loss`` is set; or it cannot be read,
+            and the mode is ``FAIL_FAST``; or the process has no descriptor or no memory left.
         MissingExtraError: a codec's package is not installed.
         OptionError: there is a null in a column that the schema calls NOT NULL.
     """
@@ -124,14 +126,17 @@ class PartReader:
             return
         try:
             with open_source(self._part.path) as source:
-                for piece in split_runs(source, start=self._part.start, stop=self._part.end):
+                is_planned = self._part.witness is None or self._part.witness.holds(source, self._part.start)
+                stop = self._part.end if is_planned else self._part.start
+                for piece in split_runs(source, start=self._part.start, stop=stop):
                     yield from self._of_piece(piece)
                 size_bytes = source.size()
         except StorageError as error:
             is_gone = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
             yield from self._loss(error) if is_gone else self._unreadable(error)
         else:
-            yield from self._check_end(size_bytes)
+            replaced = StorageError(self._part.path, "read", REPLACED)
+            yield from self._check_end(size_bytes) if is_planned else self._loss(replaced)
 
     def _of_piece(
         self, piece: BatchRun | LegacyBatch | TornTail | ZeroPadding | Corruption
@@ -174,7 +179,7 @@ class PartReader:
             )
 
     def _loss(self, error: StorageError) -> Iterator[pa.RecordBatch]:
-        """Report a file that is gone or has shrunk: ``failOnDataLoss`` decides whether that is an error."""
+        """Report a file that is gone, replaced or shrunk: ``failOnDataLoss`` decides whether that is an error."""
         if self._request.fails_on_loss:
             raise self._shown(error) from None
         if self._request.mode == PERMISSIVE:
@@ -183,8 +188,8 @@ class PartReader:
             self._dropped.loss(self._part.path, error.cause)
 
     def _unreadable(self, error: StorageError) -> Iterator[pa.RecordBatch]:
-        """Report a file that is there and cannot be read, as damage."""
-        if self._request.mode == FAIL_FAST:
+        """Report a file that is there and cannot be read, as damage; but a worker in need is no fault of the file."""
+        if self._request.mode == FAIL_FAST or is_exhaustion(error):
             raise self._shown(error) from None
         yield from self._complaint(Finding(self._part.path, "file-unreadable", str(error.cause)))
 

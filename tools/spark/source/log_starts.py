@@ -12,6 +12,7 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.storage.reading.file_source import read_file
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.spark.rows.dropped import LOGGER
+from raftlog.tools.spark.rows.exhaustion import is_exhaustion
 from raftlog.tools.terminal.standard_error import printable, unicode_text
 
 _LARGEST_FILE: Final = 64 * 1024 * 1024
@@ -48,6 +49,8 @@ def _entries(directory: str) -> Mapping[tuple[str, int], int]:
     try:
         entries = read_offset_checkpoint(read_file(path, _LARGEST_FILE))
     except (StorageError, DecodeError) as error:
+        if isinstance(error, StorageError) and is_exhaustion(error):
+            raise
         is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
         if not is_missing:
             reason = printable(unicode_text(f"{path}: {error}"))

@@ -24,6 +24,8 @@ from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.auditing.evidence import Place, SurveyTask
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.spark.rows.exhaustion import is_exhaustion, tells_exhaustion
+from raftlog.tools.spark.rows.file_witness import FileWitness, witness_of
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.rows.options import TOPIC_OF_VIEW, SourceOptions, TopicPartition, nearest
 from raftlog.tools.spark.rows.parts import FilePart, Split
@@ -116,7 +118,7 @@ def list_partitions(options: SourceOptions) -> Listing:
         if isinstance(each, SurveyTask):
             tasks.append(each)
         elif each.rule == "file-unreadable":
-            if each.path in named:
+            if each.path in named or tells_exhaustion(each.reason):
                 raise _unreadable(each)
             problems.append(each)
     _check_hold_batches(named, tasks)
@@ -218,7 +220,9 @@ class _Planner:
     def _of_file(self, whole: FilePart, task: SurveyTask, transactions: Transactions) -> list[FilePart]:
         try:
             return list(self._divided(task, self._trimmed(whole, task), transactions))
-        except StorageError:
+        except StorageError as error:
+            if is_exhaustion(error):
+                raise
             # Undivided: the task that reads it handles the error as the mode requires.
             return [_with_transactions(whole, transactions, task.base_offset, task.next_base_offset)]
 
@@ -244,11 +248,11 @@ class _Planner:
         """Yield the parts of a file, each with the aborted transactions that may have records in it."""
         start, offset = whole.start, task.base_offset
         for position, next_offset in self._cuts(task, whole):
-            part = attrs.evolve(whole, start=start, end=position, may_be_torn=False)
+            part = attrs.evolve(whole, start=start, end=position, may_be_torn=False, witness=_witness(task, start))
             yield _with_transactions(part, transactions, offset, next_offset)
             start, offset = position, next_offset
         if start < whole.end:
-            part = attrs.evolve(whole, start=start)
+            part = attrs.evolve(whole, start=start, witness=_witness(task, start))
             yield _with_transactions(part, transactions, offset, task.next_base_offset)
 
     def _cuts(self, task: SurveyTask, whole: FilePart) -> Iterator[tuple[int, int]]:
@@ -257,6 +261,12 @@ class _Planner:
         with open_source(task.path) as source:
             boundaries = Boundaries(source, task.base_offset, task.indexes.get(FileKind.OFFSET_INDEX))
             yield from boundaries.cuts(whole.start, whole.end, self.split_size, self.options.max_records)
+
+
+def _witness(task: SurveyTask, start: int) -> FileWitness:
+    may_grow = task.kind is FileKind.LOG and task.next_base_offset is None
+    own_fingerprint = task.fingerprint.partition("|")[0]  # The others are of its indexes.
+    return witness_of(task.path, start, task.size_bytes, own_fingerprint, may_grow=may_grow)
 
 
 def _with_transactions(part: FilePart, transactions: Transactions, first: int | None, end: int | None) -> FilePart:

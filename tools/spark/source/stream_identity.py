@@ -14,6 +14,7 @@ from raftlog.file_paths import join_path, split_path
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.property_files import read_meta_properties, read_partition_metadata
 from raftlog.storage.reading.file_source import read_file
+from raftlog.tools.spark.rows.exhaustion import is_exhaustion
 from raftlog.tools.spark.source.planning import Partition
 from raftlog.tools.terminal.standard_error import unicode_text
 from raftlog.uuid_text import uuid_to_text
@@ -72,5 +73,9 @@ def _topic_id(partition: Partition) -> str | None:
 def _read(directory: str, kind: FileKind, contents: Callable[[bytes], Contents]) -> Contents | None:
     try:
         return contents(read_file(join_path(directory, kind.value), _LARGEST_FILE))
-    except (StorageError, DecodeError):
+    except DecodeError:
+        return None
+    except StorageError as error:
+        if is_exhaustion(error):
+            raise
         return None

@@ -67,6 +67,15 @@ def test_every_offset_of_a_filter(log: Path, operator: str, first_of: Any, end_o
         assert found <= set(itertools.chain.from_iterable(touched)), (operator, value)
 
 
+def test_bytes_after_every_end_are_not_read(log: Path) -> None:
+    """A part ends after the last batch that is wanted, by an option or a filter."""
+    sizes = [row["size"] for row in rows(log, view="batches")]
+    for end in OFFSETS[1:]:
+        wanted = sum(size for size, begin in zip(sizes, (0, *ENDS[:-1]), strict=True) if begin < end)
+        for planned in (splits(log, **_each(ending=end)), splits(log, Hints(last_offset=end - 1))):
+            assert sum(part.size_bytes for each in planned for part in each) == wanted, end
+
+
 @pytest.mark.parametrize("most", range(1, 11))
 def test_every_limit_of_a_part(log: Path, most: int) -> None:
     """A part ends with the last batch that the limit has room for, or with its only batch."""
