@@ -8,7 +8,7 @@ from raftlog.errors import MissingFileError, StorageError
 from raftlog.tools.audit_verbs import quorum, two_looks
 from raftlog.tools.auditing.judgement import judgement
 from raftlog.tools.auditing.judgement.judgement import in_order, judge_together
-from raftlog.tools.auditing.run import second_look
+from raftlog.tools.auditing.run import looks, second_look
 from raftlog.tools.auditing.run.directory_problems import with_problems
 from raftlog.tools.auditing.run.second_look import SecondLook
 from raftlog.tools.auditing.survey import found_directories
@@ -57,7 +57,7 @@ MUTANTS: Final = (
         "R-live-twice",
         "what is above harmless is told only if both judgements have it",
         "raftlog, decision 74",
-        instead(second_look, "told_twice", _of_the_second),
+        instead(looks, "told_twice", _of_the_second),
         (LIVE,),
     ),
     Mutant(
@@ -71,14 +71,14 @@ MUTANTS: Final = (
         "R-live-failed-listing",
         "a directory that cannot be listed again was not deleted: the first judgement stands",
         "raftlog, decision 74",
-        instead(second_look, "_failures", _nothing),
+        instead(looks, "listing_failures", _nothing),
         (f"{FAILURES}::test_a_second_listing_that_fails",),
     ),
     Mutant(
         "R-live-failed-reading",
         "a file that cannot be read again has not lost its damage",
         "raftlog, decision 74",
-        instead(second_look, "newly_unread", lambda *_: []),
+        instead(looks, "newly_unread", lambda *_: []),
         (f"{FAILURES}::test_a_file_that_cannot_be_read_again",),
     ),
     Mutant(
@@ -99,7 +99,7 @@ MUTANTS: Final = (
         "R-live-unlisted",
         "a log directory that is empty at the second listing takes nothing back",
         "raftlog, decision 74",
-        instead(second_look, "_unlisted", _nothing),
+        instead(looks, "unlisted", _nothing),
         (f"{FAILURES}::test_one_log_directory_of_several_is_unmounted",),
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS: Final = (
         "R-live-quorum-looks",
         "the files of a quorum that changed while they were read are read again",
         "raftlog, decision 74",
-        instead(two_looks, "_changed", _nothing),
+        instead(looks, "changed_places", lambda *_: frozenset()),
         (f"{QUORUM}::test_a_running_quorum[replication-quorum-True]",),
     ),
     Mutant(
@@ -159,17 +159,38 @@ MUTANTS: Final = (
         (f"{QUORUM}::test_damage_that_comes_between_is_not_told",),
     ),
     Mutant(
+        "R-live-diff-looks",
+        "replicas that changed while they were compared are compared again",
+        "raftlog, decision 74",
+        instead(looks, "changed_places", lambda *_: frozenset()),
+        (f"{QUORUM}::test_a_running_quorum[cleaning-diff-True]",),
+    ),
+    Mutant(
+        "R-live-diff-twice",
+        "a fork that a second comparison alone sees is not told",
+        "raftlog, decision 74",
+        instead(looks, "standing", lambda _, second, *__: list(second)),
+        (f"{QUORUM}::test_a_fork_of_running_replicas[new_at_the_second_look]",),
+    ),
+    Mutant(
+        "R-live-metadata-gone",
+        "a metadata log that is gone at the second look was not deleted by its node",
+        "raftlog, decision 74",
+        instead(looks, "_was_deleted", lambda said, path, _: any(each.rule == "file-gone" for each in said)),
+        (f"{FAILURES}::test_a_metadata_log_that_goes",),
+    ),
+    Mutant(
         "R-live-quorum-gone",
         "a replica that is gone at the second look is shown as it was at the first",
         "raftlog, decision 74",
-        instead(two_looks, "_missing", _nothing),
+        instead(looks, "unlisted", _nothing),
         (f"{QUORUM}::test_a_second_look_that_fails[gone]",),
     ),
     Mutant(
         "R-live-quorum-unread",
         "a file that cannot be read at the second look is shown as it was at the first",
         "raftlog, decision 74",
-        instead(two_looks, "_unread", _nothing),
+        instead(looks, "newly_unread", lambda *_: []),
         (f"{QUORUM}::test_a_second_look_that_fails[unreadable]",),
     ),
 )

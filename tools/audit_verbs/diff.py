@@ -9,20 +9,13 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import DecodeError, RaftLogError, StorageError
-from raftlog.file_paths import directory_of
 from raftlog.records.batches.batch import RecordBatch, read_batch
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.rules import Severity
 from raftlog.storage.reading.file_source import open_source
-from raftlog.tools.auditing.batch_reader import read_batches
-from raftlog.tools.auditing.evidence import PartitionEvidence, group_by_place
-from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, Side, divergences
-from raftlog.tools.auditing.history.lost_branches import proof_of_branch
-from raftlog.tools.auditing.history.verdict_words import proof_text
-from raftlog.tools.auditing.judgement.replica_rules import describe
-from raftlog.tools.auditing.survey.tasks import find_tasks
-from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
-from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.audit_verbs.compared_replicas import JudgedDivergence, Pair, compare_twice, directory_of_log
+from raftlog.tools.auditing.history.divergence import Divergence, Side
+from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.terminal.annotated_bytes import HEADER_FIELDS
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
@@ -37,19 +30,6 @@ _FIELDS: Final = (*((start, name) for start, _, name in HEADER_FIELDS), (BATCH_O
 """Where each field of a batch starts, and its name."""
 _LARGEST_COMPARED: Final = 16 * 1024 * 1024
 """In bytes; a differing byte of larger batches is not searched for."""
-
-SEVERITIES: Final = {
-    DivergenceKind.PREFIX: Severity.HARMLESS,
-    DivergenceKind.COMPACTION: Severity.HARMLESS,
-    DivergenceKind.APART: Severity.SUSPICIOUS,
-    DivergenceKind.TRUNCATED_TAIL: Severity.SUSPICIOUS,
-    DivergenceKind.CONFLICTING_EPOCH: Severity.SUSPICIOUS,
-    DivergenceKind.CONFLICTING_BATCH: Severity.DAMAGED,
-    DivergenceKind.BIT_ROT: Severity.DAMAGED,
-    DivergenceKind.HEADER_ROT: Severity.DAMAGED,
-    DivergenceKind.LOST_RECORDS: Severity.DATA_LOSS,
-}
-"""The severity of each kind of difference, which determines the exit code."""
 
 
 @attrs.frozen
@@ -105,108 +85,35 @@ def make_parser() -> Parser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    unread: list[Finding] = []
-    replicas = [_partitions(path, given.processes, unread) for path in given.paths]
-    if any(found is None for found in replicas):
+    from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
+
+    compared = compare_twice(given.paths, lambda tasks: survey_all(tasks, given.processes))
+    unread = [*compared.failures, *(finding for side in compared.sides for finding in side.unread)]
+    for reason in (*unread, *(side.problem for side in compared.sides if side.problem is not None)):
+        say(str(reason), _PROGRAM)
+    if any(side.problem is not None for side in compared.sides):
         return EXIT_ERROR
-    first, *others = (found for found in replicas if found is not None)
     worst = Severity.HARMLESS
-    for other in others:
-        pairs = list(_pairs(first, other))
+    for pairs in compared.pairs:
         if not pairs:
             say("the paths have no partition in common", _PROGRAM)
             return EXIT_ERROR
-        for left, right in pairs:
-            worst = max(worst, _compare(left, right, given))
+        for pair in pairs:
+            write_facts(given.format, list(_facts(pair, pair.differences if given.all else pair.differences[:1])))
+            worst = max([worst, *(each.severity for each in pair.differences)])
     return Tally(Counter({worst: 1}), len(unread)).exit_code
 
 
-def _partitions(path: str, processes: int, unread: list[Finding]) -> list[PartitionEvidence] | None:
-    """Survey a path and return the partitions that have a log there; None if it has none that can be compared.
-
-    The reason for None goes to standard error. So do findings about files that cannot be read, which are also added to
-    ``unread``; the other files are still compared.
-    """
-    from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
-
-    tasks, problems = [], []
-    for task in find_tasks([path]):
-        if isinstance(task, Finding):
-            problems.append(task)
-        else:
-            tasks.append(task)
-    found = [evidence for evidence in group_by_place(survey_all(tasks, processes)) if evidence.segments]
-    failed = [each for place in found for file in place.files for each in file.findings if each.rule == "audit-failed"]
-    if failed:
-        say(str(failed[0]), _PROGRAM)
-        return None
-    files = [file for place in found for file in place.files]
-    lost = [each for file in files for each in file.findings if each.rule in UNREADABLE_RULES]
-    for finding in lost:
-        say(str(finding), _PROGRAM)
-    unread += lost
-    if lost and all(file.extent is None for file in files):
-        return None
-    if not found:
-        reason = str(problems[0]) if problems else f"{path}: it has no segment of a log"
-        say(reason, _PROGRAM)
-        return None
-    return found
-
-
-def _pairs(
-    left: Sequence[PartitionEvidence], right: Sequence[PartitionEvidence]
-) -> Iterator[tuple[PartitionEvidence, PartitionEvidence]]:
-    """Yield the pairs to compare: partitions of the same name; or, if each side has only one, these two."""
-    if len(left) == len(right) == 1:
-        yield left[0], right[0]
-        return
-    theirs = {evidence.place.topic_partition: evidence for evidence in right}
-    for evidence in left:
-        if evidence.place.topic_partition in theirs:
-            yield evidence, theirs[evidence.place.topic_partition]
-
-
-def _compare(left: PartitionEvidence, right: PartitionEvidence, given: argparse.Namespace) -> Severity:
-    """Write how two replicas differ, and return the worst severity of the differences."""
-    found = [_verdict(divergence, left, right) for divergence in divergences(left, right, read_batches)]
-    write_facts(given.format, list(_facts(left, right, found, found if given.all else found[:1])))
-    return max((each.severity for each in found), default=Severity.HARMLESS)
-
-
-@attrs.frozen
-class _Judged:
-    """A difference, how serious it is, and its description."""
-
-    of: Divergence
-    severity: Severity
-    reason: str
-
-
-def _verdict(divergence: Divergence, left: PartitionEvidence, right: PartitionEvidence) -> _Judged:
-    """Judge a difference: a fork is a loss if the side of the later epoch went on without what is proven."""
-    severity, reason = SEVERITIES[divergence.kind], describe(divergence)
-    if divergence.kind is DivergenceKind.CONFLICTING_EPOCH:
-        is_left_later = left.last_epoch > right.last_epoch
-        kept, newest = (right, divergence.left) if is_left_later else (left, divergence.right)
-        proof = proof_of_branch(kept, divergence.offset, newest.epoch, [left, right])
-        if proof is not None:
-            severity = Severity.DATA_LOSS
-            reason += f"; but {proof_text(proof)} proves that what {_directory(kept)} has was committed"
-    return _Judged(divergence, severity, reason)
-
-
-def _facts(
-    left: PartitionEvidence, right: PartitionEvidence, found: Sequence[_Judged], shown: Sequence[_Judged]
-) -> Iterator[Fact]:
+def _facts(pair: Pair, shown: Sequence[JudgedDivergence]) -> Iterator[Fact]:
+    left, right, found = pair.left, pair.right, pair.differences
     common = {
         **path_member("topic", left.place.topic),
         "partition": left.place.partition,
-        **path_member("left", _directory(left)),
-        **path_member("right", _directory(right)),
+        **path_member("left", directory_of_log(left)),
+        **path_member("right", directory_of_log(right)),
     }
     ends = [
-        f"{_directory(side)}: offsets {side.start_offset} to {side.end_offset}, last epoch {side.last_epoch}"
+        f"{directory_of_log(side)}: offsets {side.start_offset} to {side.end_offset}, last epoch {side.last_epoch}"
         for side in (left, right)
     ]
     verdict = "equal" if not found else f"{len(found)} differences" if len(found) > 1 else "1 difference"
@@ -216,7 +123,7 @@ def _facts(
         yield _fact(judged, common)
 
 
-def _fact(judged: _Judged, common: dict[str, Any]) -> Fact:
+def _fact(judged: JudgedDivergence, common: dict[str, Any]) -> Fact:
     divergence = judged.of
     difference = _byte_difference(divergence)
     epoch = "" if divergence.epoch is None else f", epoch {divergence.epoch}"
@@ -245,10 +152,6 @@ def _side_json(side: Side) -> dict[str, Any] | None:
     if side.position is None:
         return None
     return path_member("path", side.path) | attrs.asdict(side, filter=attrs.filters.exclude("path"))
-
-
-def _directory(evidence: PartitionEvidence) -> str:
-    return directory_of(evidence.segments[0].task.path) or "."
 
 
 def _byte_difference(divergence: Divergence) -> ByteDifference | None:

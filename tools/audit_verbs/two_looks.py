@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
+from raftlog.tools.auditing.run.looks import (
+    SurveyFiles,
+    changed_places,
+    is_read_once,
+    newly_unread,
+    seen_again,
+    told_twice,
+    unlisted,
+)
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
 
 ListFiles = Callable[[], Iterable[SurveyTask | Finding]]
 """Lists all files that are to be read, and the problems of listing them."""
-SurveyFiles = Callable[[Iterable[SurveyTask]], Iterable[FileEvidence]]
-"""Yields the evidence of files, in their order."""
 
 
 @attrs.frozen
@@ -72,7 +78,9 @@ class Reading:
     changed: frozenset[str] = frozenset()
 
 
-def look_twice(list_files: ListFiles, survey: SurveyFiles) -> Looks:
+def look_twice(
+    list_files: ListFiles, survey: SurveyFiles, after_first: Callable[[Look], object] = lambda _: None
+) -> Looks:
     """Read all files, list them again, and read what has changed once more.
 
     Of the findings above harmless in files that changed, the last look has those that the first has too. A second look
@@ -81,30 +89,31 @@ def look_twice(list_files: ListFiles, survey: SurveyFiles) -> Looks:
     Args:
         list_files: lists the files.
         survey: reads some of them.
+        after_first: is called with the first look before the files are listed again. What it reads of them is of the
+            same moment then, unless they turn out to have changed.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
     """
-    from raftlog.tools.auditing.run.second_look import is_read_once  # Only now: numpy comes with it.
-
     problems: list[Finding] = []
     tasks, listed = _listed(list_files, problems)
     first = _read(tasks, {}, listed, survey)
+    after_first(first)
     if any(map(is_read_once, tasks)):
         return Looks(first, first, problems)
     more: list[Finding] = []
     now, listed = _listed(list_files, more)
-    changed = frozenset(_changed(tasks, now))
+    changed = changed_places(tasks, now)
     if not changed:
         return Looks(first, first, problems)
     before = {file.task.path: file for file in first.files}
-    last = _settled(_read(now, before, listed, survey), first)
+    last = _read(now, before, listed, survey)
     failures = [each for each in more if each.rule in UNREADABLE_RULES and each not in problems]
-    failures += _unread(last.files, first.files)
-    failures += _missing({task.place for task in tasks} - {task.place for task in now}, failures)
+    failures += newly_unread(_findings(first), _findings(last))
+    failures += unlisted(_by_place(tasks), {task.place for task in now}, failures)
     if failures:
         return Looks(first, first, [*problems, *failures])
-    return Looks(first, last, problems, changed)
+    return Looks(first, _settled(last, before), problems, changed)
 
 
 def _listed(list_files: ListFiles, problems: list[Finding]) -> tuple[list[SurveyTask], dict[Place, float]]:
@@ -119,12 +128,11 @@ def _listed(list_files: ListFiles, problems: list[Finding]) -> tuple[list[Survey
     return tasks, listed
 
 
-def _changed(tasks: Iterable[SurveyTask], now: Iterable[SurveyTask]) -> Iterator[Place]:
-    """Yield the places of files that are new, gone, or not as they were."""
-    before, after = ({task.path: task for task in each} for each in (tasks, now))
-    for path in before.keys() | after.keys():
-        if before.get(path) != after.get(path):
-            yield (before.get(path) or after[path]).place
+def _by_place(tasks: Iterable[SurveyTask]) -> dict[Place, list[SurveyTask]]:
+    found: dict[Place, list[SurveyTask]] = {}
+    for task in tasks:
+        found.setdefault(task.place, []).append(task)
+    return found
 
 
 def _read(
@@ -134,34 +142,26 @@ def _read(
     survey: SurveyFiles,
 ) -> Look:
     """Read all files but those that are known and have not changed."""
-    files, read = dict(known), dict(listed)
-    for file in survey([task for task in tasks if task.path not in known or known[task.path].task != task]):
-        files[file.task.path] = file
-        read[file.task.place] = time.monotonic()
-    return Look([files[task.path] for task in tasks], listed, read)
+    read = dict(listed)
+
+    def noted(changed: Iterable[SurveyTask]) -> Iterator[FileEvidence]:
+        for file in survey(changed):
+            read[file.task.place] = time.monotonic()
+            yield file
+
+    return Look(seen_again(tasks, known, noted), listed, read)
 
 
-def _settled(last: Look, first: Look) -> Look:
-    """Take from a second look the findings above harmless that the first does not have."""
-    known = {finding for file in first.files for finding in file.findings}
-    return attrs.evolve(last, files=[_with_known(file, known) for file in last.files])
+def _settled(last: Look, before: Mapping[str, FileEvidence]) -> Look:
+    """Take from a second look the findings that ``told_twice`` does not tell."""
+    return attrs.evolve(last, files=[_told(file, before.get(file.task.path)) for file in last.files])
 
 
-def _with_known(file: FileEvidence, known: set[Finding]) -> FileEvidence:
-    def is_told(finding: Finding) -> bool:
-        return finding in known or finding.severity is Severity.HARMLESS or finding.rule in UNREADABLE_RULES
-
-    return attrs.evolve(file, findings=tuple(filter(is_told, file.findings)))
-
-
-def _missing(places: Iterable[Place], said: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield a finding for each log directory that has lost all of its files or those of a log, unless one is said."""
-    paths = {place.log_directory for place in places}
-    for path in sorted(paths - {finding.path for finding in said}):
-        yield Finding(path, "file-unreadable", "files that it had are gone, at the second look at it; the first counts")
+def _told(file: FileEvidence, before: FileEvidence | None) -> FileEvidence:
+    if file is before:
+        return file
+    return attrs.evolve(file, findings=told_twice(() if before is None else before.findings, file.findings))
 
 
-def _unread(files: Iterable[FileEvidence], before: Iterable[FileEvidence]) -> Iterator[Finding]:
-    known = {finding for file in before for finding in file.findings}
-    found = (finding for file in files for finding in file.findings)
-    return (finding for finding in found if finding.rule in UNREADABLE_RULES and finding not in known)
+def _findings(look: Look) -> Iterator[Finding]:
+    return (finding for file in look.files for finding in file.findings)

@@ -15,7 +15,7 @@ from raftlog.tools.audit_verbs import quorum, two_looks
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from tests.checkout import ROOT
 from tests.tools.auditing.run.live_directory import METADATA, Moments, Step
-from tests.tools.auditing.run.live_quorum import BROKER, END, EPOCH, LEADER, QUORUM_OPERATIONS, LiveQuorum
+from tests.tools.auditing.run.live_quorum import BROKER, END, EPOCH, LEADER, NODES, QUORUM_OPERATIONS, LiveQuorum
 from tests.tools.auditing.spoiled_logs import partitions
 from tests.tools.console import Outcome, run
 from tests.tools.made_logs import flip
@@ -30,7 +30,12 @@ def injected(operation: Operation, verb: tuple[str, ...], first: int, path: Path
     moments = Moments(list(operation(live)), first, at_once=at_once)
     with pytest.MonkeyPatch.context() as monkeypatch:
         moments.watch(monkeypatch)
-        return run(*verb, "--processes", "1", live.path)
+        return run(*verb, "--processes", "1", *paths(verb[0], live))
+
+
+def paths(verb: str, live: LiveQuorum) -> list[Path]:
+    """What a verb is given: the directory of all nodes, or each of them if it compares them."""
+    return [live.path / node for node in NODES] if verb == "diff" else [live.path]
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +46,12 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
         live, moments = LiveQuorum(tmp_path_factory.mktemp("still") / "quorum"), Moments()
         with pytest.MonkeyPatch.context() as monkeypatch:
             moments.watch(monkeypatch)
-            assert run(verb, "--processes", "1", live.path).exit_code == 0
+            assert run(verb, "--processes", "1", *paths(verb, live)).exit_code == 0
         found[verb] = moments.count
     return found
 
 
-VERBS = ("quorum", "verify", "voters", "epochs")
+VERBS = ("quorum", "verify", "voters", "epochs", "diff")
 
 
 def told(operation: Operation, verb: str, moments: Iterable[int], path: Path, *, at_once: bool) -> dict[int, str]:
@@ -60,7 +65,7 @@ def told(operation: Operation, verb: str, moments: Iterable[int], path: Path, *,
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("verb", ["quorum", "verify"])
+@pytest.mark.parametrize("verb", ["quorum", "verify", "diff"])
 @pytest.mark.parametrize("operation", QUORUM_OPERATIONS)
 def test_a_running_quorum(
     operation: Operation, verb: str, at_once: bool, counts: dict[str, int], tmp_path: Path
@@ -72,7 +77,7 @@ def test_a_running_quorum(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize(("verb", "step"), [("quorum", 4), ("verify", 8), ("voters", 32), ("epochs", 32)])
+@pytest.mark.parametrize(("verb", "step"), [("quorum", 4), ("verify", 8), ("voters", 32), ("epochs", 32), ("diff", 16)])
 @pytest.mark.parametrize("operation", QUORUM_OPERATIONS)
 def test_a_running_quorum_at_more_moments(
     operation: Operation, verb: str, step: int, at_once: bool, counts: dict[str, int], tmp_path: Path
@@ -83,7 +88,12 @@ def test_a_running_quorum_at_more_moments(
 
 def changing(path: Path, change: Callable[[LiveQuorum], object], *options: str) -> Outcome:
     """What `quorum` says if something happens after its first look."""
-    live, real, calls = LiveQuorum(path), two_looks._listed, list[int]()
+    return run_changing(LiveQuorum(path), change, "quorum", *options)
+
+
+def run_changing(live: LiveQuorum, change: Callable[[LiveQuorum], object], verb: str, *options: str) -> Outcome:
+    """What a verb says if something happens after its first look."""
+    real, calls = two_looks._listed, list[int]()
     with pytest.MonkeyPatch.context() as monkeypatch:
 
         def listed(*given: Any) -> Any:
@@ -93,7 +103,7 @@ def changing(path: Path, change: Callable[[LiveQuorum], object], *options: str) 
             return real(*given)
 
         monkeypatch.setattr(two_looks, "_listed", listed)
-        return run("quorum", "--processes", "1", *options, live.path)
+        return run(verb, "--processes", "1", *options, *paths(verb, live))
 
 
 def all_steps(operation: Operation) -> Callable[[LiveQuorum], None]:
@@ -149,6 +159,75 @@ def test_damage_that_comes_between_is_not_told(tmp_path: Path) -> None:
     assert (outcome.exit_code, outcome.messages) == (0, "")
 
 
+def gone(live: LiveQuorum) -> None:
+    """A follower's disk is unmounted."""
+    (live.path / "n2").rename(live.path.parent / "elsewhere")
+    (live.path / "n2").mkdir()
+
+
+def unreadable(live: LiveQuorum) -> None:
+    """A follower's log has changed, and cannot be read any more."""
+    log = live.path / "n2" / METADATA / f"{0:020}.log"
+    log.unlink()
+    log.symlink_to(log)
+
+
+def forked(live: LiveQuorum) -> None:
+    """A follower gets a record that its leader does not have, in the place of another."""
+    live.fork(END - 1)()
+
+
+def grown(live: LiveQuorum) -> None:
+    """It gets another one."""
+    live.fork(END)()
+
+
+def truncated(live: LiveQuorum) -> None:
+    """A follower truncates what its leader does not have."""
+    live.truncation()()
+
+
+@pytest.mark.parametrize(
+    ("is_forked", "between", "told"),
+    [
+        (True, truncated, []),
+        (True, grown, ["conflicting epoch"]),
+        (True, all_steps(LiveQuorum.cleaning), ["conflicting epoch"]),
+        (False, forked, []),
+        (False, lambda _: None, []),
+    ],
+    ids=["gone_at_the_second_look", "longer", "still_there", "new_at_the_second_look", "never"],
+)
+def test_a_fork_of_running_replicas(
+    is_forked: bool, between: Callable[[LiveQuorum], object], told: list[str], tmp_path: Path
+) -> None:
+    """``diff`` tells of a fork that stands over both looks, and of no other."""
+    live = LiveQuorum(tmp_path / "quorum")
+    if is_forked:
+        forked(live)
+    outcome = run_changing(live, between, "diff", "--format", "jsonl")
+    differences = [each["divergence"] for each in outcome.of_kind("divergence") if each["severity"] != "harmless"]
+
+    assert differences == told
+    assert outcome.exit_code == (2 if told else 0)
+
+
+@pytest.mark.parametrize("is_forked", [True, False])
+@pytest.mark.parametrize("change", [gone, unreadable])
+def test_a_second_comparison_that_fails(
+    change: Callable[[LiveQuorum], object], is_forked: bool, tmp_path: Path
+) -> None:
+    """The first comparison counts, and what failed is told."""
+    live = LiveQuorum(tmp_path / "quorum")
+    if is_forked:
+        forked(live)
+    outcome = run_changing(live, change, "diff")
+
+    assert ("conflicting epoch at offset" in outcome.text) is is_forked
+    assert outcome.exit_code == (2 if is_forked else 1)
+    assert [each for each in outcome.complaints if "/n2" in each and "[file-unreadable]" in each]
+
+
 @pytest.mark.parametrize("operation", QUORUM_OPERATIONS)
 def test_damage_on_a_running_quorum(operation: Operation, tmp_path: Path) -> None:
     """Damage that is there at both looks is told, and the verdict is as before."""
@@ -161,19 +240,6 @@ def test_damage_on_a_running_quorum(operation: Operation, tmp_path: Path) -> Non
 
     assert [each for each in outcome.complaints if str(log) in each and "[batch-crc]" in each]
     assert "Verdict: nothing committed is missing" in outcome.text
-
-
-def gone(live: LiveQuorum) -> None:
-    """A follower's disk is unmounted."""
-    (live.path / "n2").rename(live.path.parent / "elsewhere")
-    (live.path / "n2").mkdir()
-
-
-def unreadable(live: LiveQuorum) -> None:
-    """A follower's log has changed, and cannot be read any more."""
-    log = live.path / "n2" / METADATA / f"{0:020}.log"
-    log.unlink()
-    log.symlink_to(log)
 
 
 @pytest.mark.parametrize("change", [gone, unreadable])

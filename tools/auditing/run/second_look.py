@@ -10,38 +10,40 @@ A second look that fails takes nothing back: the first judgement is told, and wh
 """
 
 import datetime
+import functools
 import itertools
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import attrs
 
 from raftlog.errors import MissingExtraError, fresh_copy
-from raftlog.file_paths import directory_of, is_remote
-from raftlog.records.rules import Severity
-from raftlog.storage.reading.file_source import STANDARD_INPUT
-from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
+from raftlog.file_paths import directory_of
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.judgement.judgement import (
     Judged,
     Judges,
     by_path,
     in_groups,
-    in_order,
     judge_group,
     judge_together,
     kept_of,
 )
 from raftlog.tools.auditing.run.directory_problems import with_problems
 from raftlog.tools.auditing.run.engine import Survey, attempt
+from raftlog.tools.auditing.run.looks import (
+    changed_places,
+    is_grave,
+    is_read_once,
+    listed_again,
+    listing_failures,
+    newly_unread,
+    seen_again,
+    told_twice,
+    unlisted,
+)
 from raftlog.tools.auditing.survey.found_directories import has_entries
-from raftlog.tools.auditing.survey.tasks import find_again
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
-
-_OWN_FAULT: Final = "audit-failed"
-"""A fault of raftlog is told even if it occurred only once."""
 
 ListAgain = Callable[[list[Finding]], Iterable[SurveyTask]]
 """Lists all that is audited once more: returns the tasks, in order, and adds to the problems of directories."""
@@ -78,19 +80,17 @@ def look_again(place: PartitionEvidence, survey: Survey) -> SecondLook:
     if any(map(is_read_once, tasks)):
         return SecondLook(place)
     moment = datetime.datetime.now(datetime.UTC)
-    listed = _listed_again(tasks)
+    listed = listed_again(tasks)
     now = [found for found in listed if isinstance(found, SurveyTask)]
-    before = {file.task.path: file for file in place.files}
-    if len(now) == len(before) and all(_is_known(task, before) for task in now):
+    if not changed_places(tasks, now):
         return SecondLook(place)
-    failures = tuple(_failures(listed, tasks))
+    failures = tuple(listing_failures(listed, tasks))
     if failures:
         return SecondLook(place, failures=failures)
     path = directory_of(tasks[0].path)
     if not now:
         return SecondLook(None, (Finding(path, "file-gone", "all its files were deleted while they were read"),))
-    files = [before[task.path] if _is_known(task, before) else surveyed(survey, task) for task in now]
-    seen = PartitionEvidence(place.place, tuple(sorted(files, key=lambda file: file.task.path)))
+    seen = _seen_again(place.place, now, _by_file([place]), survey)
     reason = f"changed while it was read: judged as it was at {moment:%Y-%m-%d %H:%M:%S} UTC; nothing newer is judged"
     return SecondLook(seen, (Finding(path, "directory-changed", reason),))
 
@@ -123,7 +123,8 @@ def judge_settled(
     if not seen:
         return attrs.evolve(first, findings=told_twice(first.findings, ()), of_each_file=()).with_findings(changes)
     second = judge_group(seen, {**directories, **by_path(seen)}, judges)
-    failures = [*newly_unread(first, second), *itertools.chain.from_iterable(map(_failures_now, seen))]
+    unread = newly_unread((*first.findings, *first.of_each_file), second.of_each_file)
+    failures = [*unread, *itertools.chain.from_iterable(map(_failures_now, seen))]
     return first.with_findings(failures) if failures else both(first, second).with_findings(changes)
 
 
@@ -167,14 +168,16 @@ def settle_together(
     """
     problems = list(problems)
     first = with_problems(judge_together(kept), problems)
-    if not any(map(_is_grave, first.findings)):
+    if not any(map(is_grave, first.findings)):
         return first
     said: list[Finding] = []
     tasks = list(list_again(said))
     now = list(_kept_again(kept, tasks, survey))
     failures = [finding for finding in said if finding.rule in UNREADABLE_RULES and finding not in problems]
-    failures += _unlisted(kept, now, failures)
-    failures += _newly(_unread_files(kept), _unread_files(now))
+    failures += unlisted(
+        {place.place: [file.task for file in place.files] for place in kept}, {place.place for place in now}, failures
+    )
+    failures += newly_unread(_unread_files(kept), _unread_files(now))
     return with_problems(first, failures) if failures else both(first, with_problems(judge_together(now), said))
 
 
@@ -185,25 +188,6 @@ def both(first: Judged, second: Judged) -> Judged:
         findings=told_twice(first.findings, second.findings),
         of_each_file=told_twice(first.of_each_file, second.of_each_file),
     )
-
-
-def told_twice(first: Iterable[Finding], second: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings of two judgements of one thing that are to be told, in order.
-
-    Those above harmless that stand in both, what the second has of harmless ones, and faults of raftlog itself.
-    """
-    before = set(first)
-    own = {finding for finding in before if finding.rule == _OWN_FAULT}
-    now = {finding for finding in second if not _is_grave(finding) or finding in before or finding.rule == _OWN_FAULT}
-    return in_order(now | own)
-
-
-def newly_unread(first: Judged, second: Judged) -> list[Finding]:
-    """Return what could not be read or judged at the second look, but at the first.
-
-    Without it, the second judgement cannot say that the damage of the first is gone.
-    """
-    return _newly((*first.findings, *first.of_each_file), second.of_each_file)
 
 
 def surveyed(survey: Survey, task: SurveyTask) -> FileEvidence:
@@ -218,66 +202,11 @@ def surveyed(survey: Survey, task: SurveyTask) -> FileEvidence:
     return outcome
 
 
-def _newly(first: Iterable[Finding], second: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of a second look about what it could not read, except those of the first look."""
-    return sorted({finding for finding in second if finding.rule in UNREADABLE_RULES} - set(first), key=str)
-
-
-def _listed_again(tasks: Sequence[SurveyTask]) -> list[SurveyTask | Finding]:
-    """Return what ``find_again`` does; once more if there is nothing, to see whether the directory is there at all."""
-    listed = list(find_again(tasks))
-    return listed if any(isinstance(found, SurveyTask) for found in listed) else list(find_again(tasks))
-
-
-def _failures(listed: Iterable[SurveyTask | Finding], before: Sequence[SurveyTask]) -> Iterator[Finding]:
-    """Yield what went wrong when the directory of some tasks was listed again.
-
-    A log counts as deleted only if its directory is missing where other things still are, and the user did not name it.
-
-    Args:
-        listed: the result of ``find_again``.
-        before: the tasks of the first look.
-    """
-    path = directory_of(before[0].path)
-    own = {path, *(each for task in before for each in (task.path, *task.indexes.values()))}
-    said = [each for each in listed if isinstance(each, Finding) and each.path in own]
-    unreadable = [each for each in said if each.rule in UNREADABLE_RULES]
-    if unreadable:
-        yield from (_failure(each.path, each.reason) for each in unreadable)
-    elif not _is_any_left(listed, before):
-        was_deleted = any(each.rule == "file-gone" and each.path == path for each in said)
-        if not was_deleted:
-            yield _failure(path, "none of its files is there")
-
-
-def _is_any_left(listed: Iterable[SurveyTask | Finding], before: Sequence[SurveyTask]) -> bool:
-    """Whether there is anything of a directory; of files that were named one by one, whether one of these is there."""
-    there = {each.path for each in listed if isinstance(each, SurveyTask)}
-    return bool(there & {task.path for task in before} if before[0].was_named else there)
-
-
 def _failures_now(place: PartitionEvidence) -> Iterator[Finding]:
     """Yield a failure if the directory of a place went away meanwhile, and no node has deleted it."""
     tasks = [file.task for file in place.files]
     if not has_entries(directory_of(tasks[0].path) or "."):
-        yield from _failures(_listed_again(tasks), tasks)
-
-
-def _unlisted(
-    kept: Iterable[PartitionEvidence], now: Iterable[PartitionEvidence], said: Sequence[Finding]
-) -> Iterator[Finding]:
-    """Yield places that are no longer there, except those that were deleted, or about which something is said."""
-    there = {place.place for place in now}
-    named = {finding.path for finding in said}
-    for place in kept:
-        tasks = [file.task for file in place.files]
-        paths = {each for task in tasks for each in (task.path, directory_of(task.path), place.place.log_directory)}
-        if tasks and place.place not in there and named.isdisjoint(paths):
-            yield from _failures(_listed_again(tasks), tasks)
-
-
-def _failure(path: str, reason: str) -> Finding:
-    return Finding(path, "file-unreadable", f"{reason}, at the second look at it; it is judged as it was at the first")
+        yield from listing_failures(listed_again(tasks), tasks)
 
 
 def _unread_files(places: Iterable[PartitionEvidence]) -> Iterator[Finding]:
@@ -288,27 +217,18 @@ def _kept_again(
     kept: Iterable[PartitionEvidence], tasks: Iterable[SurveyTask], survey: Survey
 ) -> Iterator[PartitionEvidence]:
     """Yield what log directories are compared by, as it is now: only files that changed are surveyed."""
-    before = {file.task.path: file for place in kept for file in place.files}
+    before = _by_file(kept)
     for place, group in itertools.groupby(tasks, key=lambda task: task.place):
         listed = PartitionEvidence(place, tuple(FileEvidence(task) for task in group))
-        wanted = [file.task for file in kept_of(listed).files]
-        files = [before[task.path] if _is_known(task, before) else surveyed(survey, task) for task in wanted]
-        yield kept_of(PartitionEvidence(place, tuple(sorted(files, key=lambda file: file.task.path))))
+        yield kept_of(_seen_again(place, [file.task for file in kept_of(listed).files], before, survey))
 
 
-def _is_known(task: SurveyTask, before: Mapping[str, FileEvidence]) -> bool:
-    return task.path in before and before[task.path].task == task
+def _seen_again(
+    place: Place, tasks: Sequence[SurveyTask], before: Mapping[str, FileEvidence], survey: Survey
+) -> PartitionEvidence:
+    files = seen_again(tasks, before, functools.partial(map, functools.partial(surveyed, survey)))
+    return PartitionEvidence(place, tuple(sorted(files, key=lambda file: file.task.path)))
 
 
-def _is_grave(finding: Finding) -> bool:
-    return finding.severity is not Severity.HARMLESS
-
-
-def is_read_once(task: SurveyTask) -> bool:
-    """Whether a file cannot be read again, or not be listed again at once."""
-    if task.path == STANDARD_INPUT or is_remote(task.path) or not task.fingerprint:
-        return True
-    try:
-        return task.was_named and not stat.S_ISREG(os.stat(task.path).st_mode)  # noqa: PTH116
-    except OSError:
-        return False  # It is gone, as a second look will see.
+def _by_file(places: Iterable[PartitionEvidence]) -> dict[str, FileEvidence]:
+    return {file.task.path: file for place in places for file in place.files}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The directories of a running quorum, and what its nodes do one after the other while they are read."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ class LiveQuorum:
         for each in path.rglob("*"):
             each.chmod(0o755 if each.is_dir() else 0o644)
         self._batches: Final = batches_of(self._log(LEADER))
+        self._sound_size: Final = self._log("n2").stat().st_size
 
     def _folder(self, node: str) -> Path:
         return self.path / node / METADATA
@@ -53,10 +55,25 @@ class LiveQuorum:
         """A record that changes nothing, as leaders write every half second."""
         return with_epoch(with_base_offset(self._batches[-1], offset), epoch)
 
+    def _opening(self, offset: int) -> bytes:
+        """The first record of the next epoch."""
+        voters = (Voter(2), Voter(3), Voter(4))
+        time_ms = RecordBatch(self._batches[-1]).max_timestamp
+        leads = LeaderChangeMessage(3, voters, voters)
+        return write_control_batch([leads], base_offset=offset, epoch=EPOCH + 1, timestamp=time_ms)
+
     def _lacking(self) -> Iterator[Step]:
         """The last record of the leader reaches those that lack it."""
         for node in ("n2", BROKER):
             yield self._append(node, self._batches[-1])
+
+    def fork(self, offset: int) -> Step:
+        """A follower gets a record of another leader, where the leader has, or may have, its own."""
+        return self._append("n2", self._opening(offset))
+
+    def truncation(self) -> Step:
+        """The follower truncates it."""
+        return lambda: os.truncate(self._log("n2"), self._sound_size)
 
     def replication(self) -> Iterator[Step]:
         """Records reach one replica after the other, and the broker makes a snapshot of them."""
@@ -76,10 +93,7 @@ class LiveQuorum:
             state = self._folder(node) / "quorum-state"
             text = state.read_text().replace(_STATE, f'"leaderEpoch":{EPOCH + 1}')
             yield lambda state=state, text=text: write_small(state, text)  # type: ignore[misc]
-        voters = (Voter(2), Voter(3), Voter(4))
-        time_ms = RecordBatch(self._batches[-1]).max_timestamp
-        leads = LeaderChangeMessage(3, voters, voters)
-        opened = write_control_batch([leads], base_offset=END, epoch=EPOCH + 1, timestamp=time_ms)
+        opened = self._opening(END)
         for batch in (opened, self._record(END + 1, EPOCH + 1)):
             for node in NODES:
                 yield self._append(node, batch)

@@ -9,8 +9,9 @@ import pytest
 
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.run.looks import told_twice
 from raftlog.tools.auditing.run.run import audit
-from raftlog.tools.auditing.run.second_look import look_again, told_twice
+from raftlog.tools.auditing.run.second_look import look_again
 from raftlog.tools.auditing.survey.survey import survey
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.findings import Finding

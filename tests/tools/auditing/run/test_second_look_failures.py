@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.records.rules import Severity
 from raftlog.storage.reading import file_source
 from raftlog.tools.auditing.evidence import PartitionEvidence
@@ -29,11 +30,13 @@ def damaged(path: Path) -> LiveNode:
     return node
 
 
-def told_while(node: LiveNode, paths: Iterable[Path], change: Callable[[], object]) -> set[tuple[str, str]]:
-    """What an audit tells above harmless, as rules and paths, if something happens once all files were read."""
+def told_while(
+    node: LiveNode, paths: Iterable[Path], change: Callable[[], object], topic: str = "orders"
+) -> set[tuple[str, str]]:
+    """What an audit tells above harmless, as rules and paths, if something happens once a topic's files were read."""
     told = set[tuple[str, str]]()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        _once_before(monkeypatch, second_look, "look_again", "orders", change)
+        _once_before(monkeypatch, second_look, "look_again", topic, change)
         for judged in audit(list(map(str, paths)), 1):
             told |= {
                 (each.rule, os.path.relpath(each.path, node.path))
@@ -155,6 +158,15 @@ def test_another_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     assert {rule for rule, _ in found} == {"batch-crc", "file-unreadable"}
     assert node.orders.exists()
+
+
+def test_a_metadata_log_that_goes(tmp_path: Path) -> None:
+    """No node deletes its metadata log, also where other things of it still are."""
+    node = LiveNode(tmp_path / "node")
+    flip(node.path / METADATA / f"{0:020}.log", 70)
+    told = told_while(node, [node.path], lambda: (node.path / METADATA).rename(tmp_path / "elsewhere"), METADATA_TOPIC)
+
+    assert told >= {("batch-crc", f"{METADATA}/{0:020}.log"), ("file-unreadable", METADATA)}
 
 
 def test_a_directory_that_its_node_deletes(tmp_path: Path) -> None:
