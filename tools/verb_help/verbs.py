@@ -43,6 +43,7 @@ VERBS: Final = {
         "show who votes, who could be elected and what may be lost, of a quorum that is not running",
     ),
     "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
+    "spark-env": Verb("spark.spark_env", "print what to export, so that your own Spark sessions run raftlog"),
     "help": Verb("verb_help.help", "show the help of a verb"),
     "completion": Verb("verb_help.completion", "print a script that completes all of this in bash, zsh or fish"),
 }

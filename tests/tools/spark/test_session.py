@@ -6,6 +6,7 @@ import os
 import pytest
 
 from raftlog.tools.spark import session as spark_session
+from raftlog.tools.spark.settings import FAST_ARROW
 from tests.checkout import ROOT
 
 PAGE = ROOT / "docs" / "spark.md"
@@ -36,7 +37,7 @@ def test_every_java_of_a_job_reads_arrow_fast() -> None:
     ours = spark_session._defaults("local")
 
     assert ours["spark.executor.defaultJavaOptions"] in ours["spark.driver.defaultJavaOptions"]
-    assert PAGE.read_text().count(spark_session.FAST_ARROW) == 2
+    assert PAGE.read_text().count(FAST_ARROW) == 2
     assert ours["spark.buffer.size"] == str(1024 * 1024)  # the page says 1m
 
 
