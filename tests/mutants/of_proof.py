@@ -4,13 +4,18 @@
 from typing import Any, Final
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing.acts import acted_records
+from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
 from raftlog.tools.auditing.contents import records_at_risk
-from raftlog.tools.auditing.history import quorum_view
+from raftlog.tools.auditing.history import quorum_copies, quorum_view
 from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, verdict
 from raftlog.tools.auditing.proof.case import Case
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 ORACLE: Final = "tests/tools/auditing/proof/test_oracle.py"
+ACTED_RECORDS: Final = "tests/tools/auditing/acts/test_acted_records.py"
+ACTED_ON: Final = "tests/tools/auditing/acts/test_acted_on.py"
+BY_BROKERS: Final = "tests/tools/auditing/acts/test_proof_by_brokers.py"
 AT_RISK: Final = "tests/tools/auditing/contents/test_records_at_risk.py"
 VERDICTS: Final = "tests/tools/auditing/history/test_verdicts.py"
 
@@ -33,6 +38,30 @@ def _by_majority_alone(right: Wrong) -> Wrong:
         return bool(is_possible and right(copy, at_risk, judgement))
 
     return may_lose_committed
+
+
+def _by_any_directory(right: Wrong) -> Wrong:
+    def shown(self: Any, acted: Any, _: Any) -> Any:
+        return next(filter(None, (right(self, acted, each) for each in self._directories.values())), None)
+
+    return shown
+
+
+def _with_no_gap(right: Wrong) -> Wrong:
+    def take(self: Any, piece: Any) -> Any:
+        return None if isinstance(piece, acted_records._Gap) else right(self, piece)
+
+    return take
+
+
+def _each_registration(right: Wrong) -> Wrong:
+    def take(self: Any, piece: Any) -> Any:
+        if isinstance(piece, acted_records._Seen) and piece.kind == "RegisterBrokerRecord":
+            message = piece.message
+            return acted_records.Registered(piece.point, message["brokerId"], message["brokerEpoch"])
+        return right(self, piece)
+
+    return take
 
 
 def _by_id_alone(given: Any, voters: Any) -> list[Any]:
@@ -157,6 +186,41 @@ MUTANTS: Final = (
         "found by fresh eyes on a page",
         instead(restart, "never_to_start", lambda *_: []),
         (VERDICTS,),
+    ),
+    Mutant(
+        "R-proof-broker",
+        "a record that a broker has acted on is committed",
+        "BrokerMetadataPublisher: what it applies is below the high watermark",
+        instead(proofs, "_by_brokers", lambda _: ()),
+        (BY_BROKERS, ORACLE),
+    ),
+    Mutant(
+        "R-acts-own-log",
+        "a broker epoch or leader epoch proves a record only in the log of the broker that has it",
+        "found by the oracle: a later leader gave out the same broker epoch",
+        swapped(BrokerDirectories, "_shown", _by_any_directory),
+        (ACTED_ON,),
+    ),
+    Mutant(
+        "R-acts-gap",
+        "a leader epoch that follows from records that are gone is not known",
+        "PartitionRegistration#merge counts leader epochs",
+        swapped(acted_records._Known, "take", _with_no_gap),
+        (ACTED_RECORDS,),
+    ),
+    Mutant(
+        "R-acts-repeated",
+        "only the first registration with a broker epoch is the one that was answered",
+        "ClusterControlManager#registerBroker repeats the broker epoch of an incarnation",
+        swapped(acted_records._Known, "take", _each_registration),
+        (ACTED_RECORDS,),
+    ),
+    Mutant(
+        "R-acts-named",
+        "what is beside a directory is not read if that directory alone was named",
+        "what a user names is what is read",
+        instead(quorum_copies, "_was_named", lambda _: False),
+        (BY_BROKERS,),
     ),
     Mutant(
         "R-at-risk-end",

@@ -4,7 +4,7 @@
 import re
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -12,8 +12,11 @@ import attrs
 from raftlog.offsets import EpochEntry
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
 from raftlog.records.files.quorum_state import read_quorum_state, write_quorum_state
 from raftlog.records.messages.control import LeaderChangeMessage, Voter, VotersRecord
+from raftlog.records.messages.metadata import read_metadata_record
 from raftlog.uuid_text import uuid_to_text
 from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
@@ -129,7 +132,7 @@ def leader_of_other_id(ground: Ground) -> Spot:
     return spot
 
 
-def _fork(ground: Ground) -> tuple[Segment, int]:
+def _fork(ground: Ground, below: int = 1 << 62) -> tuple[Segment, int]:
     """Let a replica go its own way from a batch in the middle of its last segment on: there it is of a new epoch."""
     log = max((ground.root / ground.pick(_VOTERS) / METADATA).glob("*.log"))
     segment = Segment(log)
@@ -137,7 +140,10 @@ def _fork(ground: Ground) -> tuple[Segment, int]:
     index = ground.pick(
         number
         for number, batch in enumerate(segment.views())
-        if number > opening and number < len(segment.batches) - 1 and batch.record_count == 1
+        if number > opening
+        and number < len(segment.batches) - 1
+        and batch.record_count == 1
+        and batch.base_offset < below
     )
     epoch = segment.view(index).partition_leader_epoch + 1
     voters = _voters(log)
@@ -219,6 +225,56 @@ def voters_cut_below_a_snapshot(ground: Ground) -> Spot:
         _cut(directory / METADATA, end)
     logs = [max((directory / METADATA).glob("*.log")) for directory in voters]
     return Spot(min(logs, key=lambda log: (Segment(log).view(-1).next_offset, log)), offset=None)
+
+
+@FAULTS.kind("committed-lost", on=("dynamic", "static"))
+def voters_cut_below_a_topic(ground: Ground) -> Spot:
+    """All voters lack the record of a topic of which a broker has a partition; their files are sound."""
+    removed = {"dynamic": "n1"}.get(ground.root.name)
+    if removed is not None:
+        shutil.rmtree(ground.root / removed)
+    offset = _act_on_last_topic(ground)
+    logs = []
+    for directory in ground.root.iterdir():
+        if directory.name != "n101":
+            _cut(directory / METADATA, offset - ground.below(4))
+            logs.append(max((directory / METADATA).glob("*.log")))
+    return Spot(min(logs, key=lambda log: (Segment(log).view(-1).next_offset, log)), offset=None)
+
+
+@FAULTS.kind("replica-lost", on=("static",))
+def replica_forked_below_a_topic(ground: Ground) -> Spot:
+    """A replica has a later epoch in place of the record of a topic of which a broker has a partition."""
+    offset = _act_on_last_topic(ground)
+    segment, index = _fork(ground, below=offset)
+    _cut(segment.path.parent, segment.view(index).next_offset)
+    return Spot(segment.path, offset=segment.view(index).base_offset)
+
+
+def _act_on_last_topic(ground: Ground) -> int:
+    """Let a broker act on the last topic, forget later snapshots, and return the offset of the topic's record."""
+    broker = ground.root / "n101"
+    name, topic_id, offset = max(_topics(broker / METADATA), key=lambda topic: topic[2])
+    for path in ground.files(f"*/{METADATA}/*.checkpoint"):
+        if int(path.name[:20]) > offset - 8:
+            path.unlink()
+    partition = broker / f"{name}-0"
+    partition.mkdir()
+    metadata = write_partition_metadata(PartitionMetadata(0, topic_id))
+    (partition / FileKind.PARTITION_METADATA.value).write_bytes(metadata)
+    (partition / FileKind.LEADER_EPOCH_CHECKPOINT.value).write_bytes(write_leader_epoch_checkpoint([]))
+    (partition / "00000000000000000000.log").write_bytes(b"")
+    return offset
+
+
+def _topics(log: Path) -> Iterator[tuple[str, uuid.UUID, int]]:
+    """Yield the topics that a log has created, with the offsets of their records."""
+    for path in log.glob("*.log"):
+        for batch in Segment(path).views():
+            for record in () if batch.is_control else batch.records():
+                message = read_metadata_record(record.value)
+                if message.type.name == "TopicRecord":
+                    yield message.message["name"], message.message["topicId"], record.offset
 
 
 def _cut(log: Path, end: int) -> None:

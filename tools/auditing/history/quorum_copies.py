@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the replicas of a raft log into the small values that the proof is made of (``raftlog.tools.auditing.proof``).
+"""Turns replicas of a raft log into the small values that the proof (``raftlog.tools.auditing.proof``) is made of."""
 
-A broker's directory that has acted on a registration, topic or partition epoch proves that this was committed, too. It
-would be one more field of a copy, and one more source of proofs; the audit does not read these epochs yet.
-"""
+from collections.abc import Callable, Iterator, Sequence
 
-from collections.abc import Iterable, Iterator, Sequence
+import attrs
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity, Subject
+from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
+from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
 from raftlog.tools.auditing.history.log_lineages import contradicted_snapshots, fault_offsets, log_lineage
 from raftlog.tools.auditing.history.quorum_statements import (
@@ -20,15 +20,40 @@ from raftlog.tools.auditing.history.quorum_statements import (
     voters_of,
 )
 from raftlog.tools.auditing.history.replicas import Replica, newest_sound_snapshot, static_voters
-from raftlog.tools.auditing.proof.copies import Copy, VotersFrom
-from raftlog.tools.auditing.proof.lineage import Lineage
+from raftlog.tools.auditing.proof.copies import ActedOn, Copy, VotersFrom
+from raftlog.tools.auditing.proof.lineage import Lineage, common_end
+from raftlog.tools.auditing.proof.proofs import proofs
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.catalogue.findings import Finding
 
+Acts = Callable[[PartitionEvidence, int, int], ActedOn | None]
+"""Returns the last record of a log, from an offset (inclusive) to another (exclusive), that a broker has acted on."""
 
-def copies_of(found: Iterable[Replica]) -> list[Copy]:
-    """Return the replicas of one quorum as copies, in their order."""
-    return [copy_of(replica) for replica in found]
+
+def copies_of(found: Sequence[Replica], acts: Acts | None = None) -> list[Copy]:
+    """Return the replicas of one quorum as copies, in their order.
+
+    What brokers have acted on is looked for only where a log has more than is proven without it.
+
+    Args:
+        found: the replicas.
+        acts: looks for it; by default in the replicas' log directories, unless only a part of one was named.
+    """
+    copies = [copy_of(replica) for replica in found]
+    proven = next((proof.lineage for proof in proofs(copies)), Lineage())
+    acts = acts or BrokerDirectories(each.path for each in found if not _was_named(each)).last_acted_on
+    return [_with_acts(copy, replica, proven, acts) for copy, replica in zip(copies, found, strict=True)]
+
+
+def _with_acts(copy: Copy, replica: Replica, proven: Lineage, acts: Acts) -> Copy:
+    start, end = copy.lineage.start_offset, copy.lineage.end_offset
+    start = max(start, common_end(copy.lineage, proven)) if proven.epochs else start
+    return attrs.evolve(copy, acted_on=acts(replica.evidence, start, end)) if start < end else copy
+
+
+def _was_named(replica: Replica) -> bool:
+    tasks = (file.task for file in replica.evidence.files)
+    return any(task.was_named or task.directory_was_named for task in tasks)
 
 
 def copy_of(replica: Replica) -> Copy:

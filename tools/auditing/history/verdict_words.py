@@ -122,6 +122,8 @@ def committed_by(judgement: Judgement) -> str:
             return "the newest snapshot ends there"
         case ProofKind.VOTERS_RECORD:
             return "a change of voters has waited for that"
+        case ProofKind.BROKER:
+            return "a broker has acted on the record before it"
         case _:
             return f"{proof.holders} of {len(proof.voters)} voters have the records below"
 
@@ -133,6 +135,8 @@ def proof_text(proof: Proof) -> str:
             return f"snapshot {proof.paths[0]}"
         case ProofKind.VOTERS_RECORD:
             return f"the next change of voters, in {proof.paths[0]}"
+        case ProofKind.BROKER:
+            return f"a broker that has acted on the last of them ({proof.paths[0]})"
         case _:
             holders = f"{proof.holders} of {len(proof.voters)} voters"
             return f"{holders}, which have them ({ids_text(proof.paths)})"

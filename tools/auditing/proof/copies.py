@@ -31,6 +31,19 @@ class VotersFrom:
 
 
 @attrs.frozen
+class ActedOn:
+    """A record that a broker has acted on, so that it was committed.
+
+    Attributes:
+        point: the offset after it, with its epoch.
+        path: of the file in the broker's directory that shows it.
+    """
+
+    point: OffsetAndEpoch
+    path: str
+
+
+@attrs.frozen
 class Copy:
     """A replica's directory, of a node that has stopped.
 
@@ -49,6 +62,8 @@ class Copy:
         votes: whether it may vote; a replica that raftlog keeps in quarantine may not.
         is_sound: whether nothing in it is damaged or gone, other than what a readable snapshot stands for.
         has_damage: whether a batch of its log or snapshots is damaged.
+        acted_on: the last of its records that a broker is known to have acted on; None if there is none above what is
+            proven without brokers.
     """
 
     path: str
@@ -65,6 +80,7 @@ class Copy:
     votes: bool = True
     is_sound: bool = True
     has_damage: bool = False
+    acted_on: ActedOn | None = None
 
     def is_voter_of(self, voters: VoterSet) -> bool:
         """Whether it is one of some voters, by id and directory id."""

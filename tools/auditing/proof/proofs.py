@@ -19,6 +19,7 @@ class ProofKind(enum.Enum):
     SNAPSHOT = "snapshot"
     MAJORITY = "majority"
     VOTERS_RECORD = "voters-record"
+    BROKER = "broker"
 
 
 @attrs.frozen
@@ -28,8 +29,8 @@ class Proof:
     Attributes:
         point: end of the proven records, exclusive, with the epoch of the last one.
         kind: why.
-        paths: of the files that prove it: a snapshot, the log with the next voter set, or the log directories of a
-            majority.
+        paths: of the files that prove it: a snapshot, the log with the next voter set, the log directories of a
+            majority, or a file of a broker that acted on the last of the records.
         lineage: of the proven records, as far as it is known.
         voters: of whom a majority has the records, for ``MAJORITY``; else empty.
         holders: how many of them have the records.
@@ -50,7 +51,7 @@ def proofs(copies: Sequence[Copy]) -> list[Proof]:
         copies: directories of stopped nodes of one quorum.
     """
     known = [copy.lineage for copy in copies]
-    found = [*_by_snapshots(copies), *_by_voters_records(copies), *_by_majorities(copies)]
+    found = [*_by_snapshots(copies), *_by_voters_records(copies), *_by_majorities(copies), *_by_brokers(copies)]
     completions: dict[Lineage, Lineage] = {}
     for proof in found:
         if proof.lineage not in completions:
@@ -133,3 +134,11 @@ def _majority_at(end_offset: int, latest: int, copy: Copy, copies: Sequence[Copy
         return None
     paths = tuple(sorted(each.path for each in holders))
     return Proof(point, ProofKind.MAJORITY, paths, copy.lineage.cut(end_offset), named.voters, len(holders))
+
+
+def _by_brokers(copies: Iterable[Copy]) -> Iterator[Proof]:
+    """A broker acts on a record only after it is committed."""
+    for copy in copies:
+        if copy.acted_on is not None:
+            point = copy.acted_on.point
+            yield Proof(point, ProofKind.BROKER, (copy.acted_on.path,), copy.lineage.cut(point.offset))

@@ -3,20 +3,44 @@
 
 from collections.abc import Iterator, Sequence
 
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_copies import copies_of
 from raftlog.tools.auditing.history.replicas import replicas
+from raftlog.tools.auditing.proof.copies import ActedOn
 from raftlog.tools.auditing.proof.elections import electable
 from raftlog.tools.auditing.proof.judging import Judgement, judge_quorum
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict
 from tests.tools.auditing.proof.as_evidence import evidence_of
 from tests.tools.auditing.proof.oracle import Log, answer, is_voter, of_voters, read
-from tests.tools.auditing.proof.past import Past, Record
+from tests.tools.auditing.proof.past import Files, Past, Record
 
 
 def judged(past: Past) -> Judgement:
     """The judgement on what is left of a past."""
     evidence = [place for files in past.given for place in evidence_of(files)]
-    return judge_quorum(copies_of(replicas(evidence)), past.leader)
+    return judge_quorum(copies_of(replicas(evidence), _Acts(past.given)), past.leader)
+
+
+@attrs.frozen
+class _Acts:
+    """What the brokers of some directories have acted on, as their files would show it."""
+
+    given: Sequence[Files]
+
+    def __call__(self, log: PartitionEvidence, start: int, end: int) -> ActedOn | None:
+        """Return the last record that was acted on."""
+        files = next(each for each in self.given if each.path == log.place.log_directory)
+        topics = frozenset[int]().union(*(each.topics for each in self.given))
+        for offset in range(end - 1, max(start, files.start) - 1, -1):
+            record = files.log[offset] if offset < len(files.log) else None
+            if record is not None and (
+                record.number in topics or (record.number % 2 and offset in files.registrations)
+            ):
+                return ActedOn(OffsetAndEpoch(offset + 1, record.epoch), files.path)
+        return None
 
 
 def disagreements(past: Past) -> Iterator[str]:

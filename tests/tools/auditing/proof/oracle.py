@@ -196,9 +196,19 @@ def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int,
         for (at, before), (_, after) in itertools.pairwise(records):
             if len(set(before) ^ set(after)) == 1 and at in each.epochs:
                 yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
+        for at in each.epochs:
+            if each.files.start <= at < min(each.whole_end, len(each.files.log)) and _is_acted_on(at, each.files, logs):
+                yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
         for end in range(1, each.whole_end + 1):
             if each.epochs.get(end - 1) == latest and _is_held(logs, (latest, end), each.voters_below(end)):
                 yield (latest, end), _below(each.epochs, end)
+
+
+def _is_acted_on(at: int, files: Files, logs: Iterable[Log]) -> bool:
+    """Whether some broker has made the topic of a record, or the broker beside the log was registered by it."""
+    number = files.log[at].number
+    is_topic = number % 2 == 0 and any(number in each.files.topics for each in logs)
+    return is_topic or (number % 2 == 1 and at in files.registrations)
 
 
 def _below(epochs: dict[int, int], end: int) -> dict[int, int]:

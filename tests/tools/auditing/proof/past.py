@@ -29,7 +29,8 @@ class Files:
     """A directory that a node left.
 
     ``start`` is the first offset of the log; ``log`` has all records from offset 0 on, even below it. From ``rotten``
-    on, records cannot be read.
+    on, records cannot be read. As a broker, the node has acted on the records with the numbers ``topics``, and on some
+    at the offsets ``registrations``, of which nothing says which records these were.
     """
 
     path: str
@@ -41,6 +42,8 @@ class Files:
     rotten: int | None = None
     is_bootstrapped: bool = True
     first_voters: tuple[Key, ...] = ()
+    topics: frozenset[int] = frozenset()
+    registrations: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -214,6 +217,13 @@ class Quorum:
             if self.chance.random() < 0.4:
                 node.files.start = end if end < len(node.files.log) else end - 1
 
+    def act(self) -> None:
+        """Let a node act, as a broker, on the last record that it knows to be committed."""
+        node = self.chance.choice(list(self.nodes.values()))
+        if node.high_watermark > 0:
+            at = node.high_watermark - 1
+            act(node.files, at)
+
     def power_cut(self) -> None:
         """Let a node lose what it had not flushed."""
         node = self.chance.choice(list(self.nodes.values()))
@@ -260,6 +270,15 @@ class Quorum:
         node.flushed = len(node.files.log)
 
 
+def act(files: Files, offset: int) -> None:
+    """Act on a record of a log: a topic's, if its number is even, else a registration, known by its offset alone."""
+    number = files.log[offset].number
+    if number % 2 == 0:
+        files.topics |= {number}
+    else:
+        files.registrations |= {offset}
+
+
 def _is_voter(key: Key, voters: Sequence[Key]) -> bool:
     return key in voters or (key[0], 0) in voters
 
@@ -274,6 +293,7 @@ def make_past(seed: int) -> Past:
     quorum = Quorum(chance)
     usual = [quorum.append, quorum.append, quorum.fetch, quorum.fetch, quorum.fetch, quorum.fetch, quorum.commit]
     usual += [quorum.commit, quorum.flush, quorum.snapshot, quorum.change, quorum.elect]
+    usual += [quorum.act]
     rare = [quorum.power_cut, quorum.replace_directory, quorum.copy, quorum.rewrite]
     quorum.elect()
     for _ in range(chance.randrange(6, 60)):

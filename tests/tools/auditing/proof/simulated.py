@@ -14,7 +14,7 @@ from raftlog.records.messages.voters import voter_set
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
-from tests.tools.auditing.proof.past import Files, Key, Past, Record
+from tests.tools.auditing.proof.past import Files, Key, Past, Record, act
 
 _EPOCHS: Final = 1_000_000
 """More than a schedule has: a record's number is made of its offset and epoch."""
@@ -44,6 +44,10 @@ def _stopped(simulation: Simulation, choice: random.Random) -> Past:
         for offset in range(batch.base_offset, batch.next_offset)
     }
     final = [_files(machine, committed, has_power=choice.random() < 0.7) for machine in simulation.machines.values()]
+    for each in final:
+        known = [at for at, record in enumerate(each.log) if committed.get(at) == record.epoch]
+        if known and choice.random() < 0.3:
+            act(each, known[-1])
     given = choice.sample(final, choice.randrange(1, len(final) + 1))
     states = [each.state for each in given if each.state is not None]
     epochs = [epoch for epoch, _ in states] + [each.log[-1].epoch for each in given if each.log]
