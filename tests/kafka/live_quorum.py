@@ -106,6 +106,12 @@ class LiveQuorum:
                 _java("kafka.Kafka", str(self._properties(node))), stdout=out, stderr=subprocess.STDOUT
             )
 
+    def stop(self, node: int) -> None:
+        """Stop a node as an operator does, and wait until it has ended."""
+        process = self._nodes.pop(node)
+        process.terminate()
+        process.wait(HANG_S)
+
     def kill(self, node: int) -> None:
         """Kill a node, which has no time to do anything about it."""
         process = self._nodes.pop(node)

@@ -9,6 +9,7 @@ import attrs
 
 from tests.kafka import dump_tool
 from tests.kafka.live_quorum import BROKER, CONTROLLERS, LiveQuorum
+from tests.tools.auditing.acts.real_broker import check_acts
 from tests.tools.console import Outcome, run_process
 
 pytestmark = dump_tool.marks("a real Kafka")
@@ -61,7 +62,10 @@ def arguments(verb: str, live: LiveQuorum) -> Iterator[str | Path]:
 
 
 def test_a_running_quorum_is_not_blamed(tmp_path: Path) -> None:
-    """No verb tells anything above harmless, while a controller is killed and started again."""
+    """No verb tells anything above harmless, while a controller is killed and started again.
+
+    Of what the broker has acted on until it stops, each record is found in its metadata log.
+    """
     live, said = LiveQuorum(tmp_path / "data", tmp_path / "work"), Said()
     with live.running(), live.loaded(TRANSACTIONS) as load:
         for is_half_time in load.rounds():
@@ -72,6 +76,8 @@ def test_a_running_quorum_is_not_blamed(tmp_path: Path) -> None:
                 said.take(verb, run_process(*map(str, arguments(verb, live))))
             live.check_running()
         records, transactions, topics = load.counts()
+        live.stop(BROKER)
+    check_acts(live.path / f"n{BROKER}", is_registered=True)
     print(f"{dict(said.runs)}, {dict(said.rules)}, {said.gone} incomplete, {records} {transactions} {topics}")
 
     assert said.false == []

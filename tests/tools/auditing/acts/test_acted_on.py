@@ -12,10 +12,8 @@ from raftlog.offsets import EpochEntry, OffsetAndEpoch
 from raftlog.records.files.checkpoint_files import write_leader_epoch_checkpoint
 from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
 from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
-from raftlog.tools.auditing.acts.acted_records import LeaderEpochBegun, TopicCreated, acted_records
-from raftlog.tools.auditing.acts.broker_directory import BrokerDirectory
-from raftlog.tools.auditing.batch_reader import read_batches
 from tests.golden_files import GOLDEN
+from tests.tools.auditing.acts.real_broker import check_acts
 from tests.tools.auditing.contents.test_records_at_risk import raft_log
 
 QUORUM = GOLDEN / "dynamic-quorum" / "data"
@@ -29,23 +27,7 @@ END = 229
 @pytest.mark.parametrize("name", BROKERS)
 def test_a_real_broker_has_acted_on_its_log(name: str) -> None:
     """Each partition that it has, with each leader epoch, is of a record of the log beside it, and is found by it."""
-    directory, log = GOLDEN / name, raft_log(GOLDEN / name)
-    records = acted_records(log, 0, log.end_offset, read_batches)
-    topics = {each.name: each.topic_id for each in records if isinstance(each, TopicCreated)}
-    begun = {(each.name, each.partition, each.leader_epoch) for each in records if isinstance(each, LeaderEpochBegun)}
-    shown = BrokerDirectory(str(directory))
-    partitions = [
-        path for path in directory.iterdir() if (path / "partition.metadata").exists() and "__cluster" not in path.name
-    ]
-    assert partitions
-    for path in partitions:
-        topic, number = path.name.split(".")[0].rsplit("-", 1) if "-delete" in path.name else path.name.rsplit("-", 1)
-        assert f"{shown.topic(topic, topics[topic])}".startswith(str(directory / topic))
-        epochs = [int(line.split()[0]) for line in (path / "leader-epoch-checkpoint").read_text().splitlines()[2:]]
-        for epoch in epochs:
-            assert (topic, int(number), epoch) in begun
-            assert shown.leader_epoch(topic, topics[topic], int(number), epoch) == str(path / "leader-epoch-checkpoint")
-        assert shown.leader_epoch(topic, topics[topic], int(number), max(epochs, default=-1) + 1) is None
+    check_acts(GOLDEN / name, is_registered=False)  # Golden directories are of brokers that were killed.
 
 
 @pytest.fixture
