@@ -26,8 +26,9 @@ def java() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(java: str) -> Iterator[SparkSession]:
+def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Provide a session on this machine with two slots and four attempts per task."""
-    with session("local[2,4]", QUICK_START) as lent:
+    tables = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("tables"))}
+    with session("local[2,4]", QUICK_START | tables) as lent:
         register(lent)
         yield lent

@@ -147,6 +147,7 @@ OF_SPARK: Final = frozenset(
     {
         "[DATA_SOURCE_NOT_FOUND] … raftlog",
         "[DATA_SOURCE_PUSHDOWN_DISABLED]",
+        "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY]",
         "[PACKAGE_NOT_INSTALLED] grpcio …",
         "ModuleNotFoundError: No module named 'raftlog'",
     }

@@ -61,6 +61,12 @@ OPTIONS: Final = (
 )
 """All options of this source."""
 
+INSTEAD_OF_TABLES: Final = (
+    "Spark keeps no options of a table for a Python source; use CREATE TEMPORARY VIEW … USING raftlog OPTIONS (path …)"
+)
+"""Advice for statements that define tables."""
+_OF_TABLES: Final = frozenset({"owner", "provider"})
+"""What Spark passes in addition to the options if a table is created."""
 _OF_BROKERS: Final = frozenset(
     {
         "fetchoffset.numretries",
@@ -193,6 +199,8 @@ class _Texts:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._texts = {name.lower(): text for name, text in given.items()}
+        if self._texts.keys() >= _OF_TABLES:
+            raise OptionError("path", f"a table does not keep it: {INSTEAD_OF_TABLES}")
         known = {name.lower(): name for name in OPTIONS}
         for name in self._texts:
             if name not in known and not _is_of_brokers(name):
@@ -207,7 +215,8 @@ class _Texts:
         if (path := self._text("path")) is not None:
             paths.append(path)
         if not paths or not all(isinstance(each, str) and each for each in paths):
-            raise OptionError("path", "it is missing; name a file, a partition's directory or a log directory")
+            problem = "it is missing; name a file, a partition's directory or a log directory"
+            raise OptionError("path", f"{problem} (a table of SQL has lost it: {INSTEAD_OF_TABLES})")
         if STANDARD_INPUT in paths:
             raise OptionError("path", "standard input cannot be read by Spark tasks; name a file")
         return tuple(paths)

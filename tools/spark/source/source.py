@@ -17,6 +17,8 @@ from raftlog.tools.spark.source.file_partition import FilePartition, read_partit
 from raftlog.tools.spark.source.worker_pickle import PickledForWorkers
 
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
@@ -64,6 +66,18 @@ class RaftLogDataSource(PickledForWorkers, DataSource):
 
         options = self._parsed()
         return RaftLogStreamReader(options, _arrow_schema(options, schema))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "NoReturn":
+        """Refuse to write.
+
+        Raises:
+            OptionError: always.
+        """
+        _refuse_to_write()
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "NoReturn":  # noqa: N802 - Spark's
+        """Refuse to write; raises as ``writer`` does."""
+        _refuse_to_write()
 
     def _parsed(self) -> "SourceOptions":
         from raftlog.tools.spark.rows.options import SourceOptions
@@ -154,6 +168,12 @@ class RaftLogFilteringReader(RaftLogReader):
             return False
         self._most_rows = limit
         return True
+
+
+def _refuse_to_write() -> "NoReturn":
+    from raftlog.errors import OptionError
+
+    raise OptionError("format", "raftlog reads logs and never writes them; write rows as parquet, delta or another")
 
 
 def _arrow_schema(options: "SourceOptions", schema: "StructType") -> "pa.Schema":

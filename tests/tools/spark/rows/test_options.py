@@ -43,6 +43,8 @@ def test_any_texts_give_options_or_one_clear_error(texts: dict[str, str]) -> Non
         ({"columns": "a,,b"}, "not a list of names"),
         ({"pushdown": "yes"}, "is not one of true, false"),
         ({"path": ""}, "it is missing"),
+        ({"provider": "raftlog", "owner": "me"}, "a table does not keep it: Spark keeps no options of a table"),
+        ({"owner": "me"}, "there is no such option"),
         ({"paths": "[1]"}, "it is missing"),
     ],
 )
