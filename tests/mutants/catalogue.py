@@ -30,6 +30,7 @@ from tests.mutants import (
     of_shutdown,
     of_snapshots,
     of_spark,
+    of_spark_files,
     of_upgrades,
     of_voter_changes,
 )
@@ -60,6 +61,7 @@ _ALL: Final = (
     *of_shutdown.MUTANTS,
     *of_snapshots.MUTANTS,
     *of_spark.MUTANTS,
+    *of_spark_files.MUTANTS,
     *of_scenarios.MUTANTS,
     *of_voter_changes.MUTANTS,
     *of_control_records.MUTANTS,

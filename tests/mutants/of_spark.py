@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.columns.transactions import AbortedRange
-from raftlog.tools.spark.rows import file_witness, reading, selection, views
+from raftlog.tools.spark.rows import reading, selection, views
 from raftlog.tools.spark.rows.dropped import Dropped
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.source import planning, stream_checks
@@ -21,11 +21,10 @@ from raftlog.tools.spark.source.planning import Partition
 from raftlog.tools.spark.source.source import RaftLogFilteringReader
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness
 from raftlog.tools.spark.source.stream_positions import StreamLogs
-from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 BOUNDARIES: Final = "tests/tools/spark/source/test_exact_boundaries.py"
 STARTS: Final = "tests/tools/spark/source/test_log_starts.py"
-REPLACED: Final = "tests/tools/spark/source/test_replaced_files.py"
 SELECTION: Final = "tests/tools/spark/rows/test_selection.py"
 PUSHDOWN: Final = "tests/tools/spark/source/test_pushdown.py"
 READING: Final = "tests/tools/spark/rows/test_reading.py"
@@ -430,36 +429,5 @@ MUTANTS: Final = (
         "CompletedFetch#isBatchAborted",
         swapped(selection, "are_aborted", _and_not_transactional),
         (f"{SELECTION}::test_batches_of_aborted_transactions",),
-    ),
-    Mutant(
-        "R-spark-replaced-head",
-        "a part that starts with another batch than at planning is not read",
-        "raftlog's issue 19",
-        instead(file_witness, "_is_written", lambda head: False),
-        (f"{REPLACED}::test_another_file_of_the_same_size_is_a_loss",),
-    ),
-    Mutant(
-        "R-spark-replaced-time",
-        "a file that was written on the driver's machine since its planning is not read",
-        "raftlog's issue 19",
-        instead(file_witness, "_machine", id),
-        (f"{REPLACED}::test_what_is_read_is_what_was_planned",),
-    ),
-    Mutant(
-        "R-spark-copies",
-        "the times of files are compared on one machine alone",
-        "raftlog's issue 19",
-        instead(file_witness, "_machine", lambda source: "any"),
-        (f"{REPLACED}::test_copies_on_other_machines_are_read",),
-    ),
-    Mutant(
-        "R-spark-exhausted",
-        "a process without descriptors says nothing about a file",
-        "raftlog's issue 19",
-        all_of(
-            instead(reading, "is_exhaustion", lambda error: False),
-            instead(planning, "is_exhaustion", lambda error: False),
-        ),
-        (f"{REPLACED}::test_a_worker_in_need_is_no_damage",),
     ),
 )

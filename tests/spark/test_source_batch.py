@@ -92,6 +92,18 @@ def test_no_record_is_that_new(spark: SparkSession, tmp_path: Path, start: dict[
         load(spark, log.parent, **start).collect()
 
 
+def test_replicas_of_a_raft_log_up_to_what_is_proven(spark: SparkSession) -> None:
+    """With committedOnly one of the nodes is read; of a node that proves little, little is."""
+    nodes = [str(GOLDEN / "dynamic-quorum/data" / name) for name in ("n1", "n2", "n3", "n4")]
+    reader = spark.read.format("raftlog").option("view", "records_ext").option("committedOnly", "true")
+    frame = reader.load(nodes).select("file", "offset").orderBy("offset")
+    assert [row.offset for row in frame.collect()] == list(range(230))
+    assert len({row.file.split("/")[-3] for row in frame.collect()}) == 1
+    assert [row.offset for row in reader.load(nodes[:1]).orderBy("offset").collect()] == list(range(115))
+    with pytest.raises(AnalysisException, match="orders-0 is not a raft log"):
+        reader.load(str(NODE / "orders-0")).collect()
+
+
 def test_mistakes_are_clear(spark: SparkSession, tmp_path: Path) -> None:
     """A misspelt option and a path that is not there are errors that say so; an empty directory has no rows."""
     with pytest.raises(AnalysisException, match=r"option veiw: there is no such option; did you mean view\?"):

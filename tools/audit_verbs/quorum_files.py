@@ -4,21 +4,19 @@
 import argparse
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
 
 import attrs
 
 from raftlog.errors import RaftLogError
-from raftlog.records.files.file_names import FileKind, FileState
+from raftlog.records.files.file_names import FileKind
 from raftlog.records.rules import Severity
-from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.tools.audit_verbs.two_looks import Looks, Reading, look_twice
 from raftlog.tools.auditing.crash_isolation import attempted, report_faults
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import by_cluster, log_directories
 from raftlog.tools.auditing.history.replicas import replicas
-from raftlog.tools.auditing.survey.small_file_survey import file_name
+from raftlog.tools.auditing.survey.quorum_tasks import quorum_task
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
@@ -29,9 +27,6 @@ from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.text_width import fit_lines
 from raftlog.tools.terminal.verb_output import add_format_option, write_lines, write_text
-
-_WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE, FileKind.META_PROPERTIES})
-
 
 Log = Sequence[PartitionEvidence]
 """The replicas of a log, with their log directories."""
@@ -186,17 +181,12 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
 def _tasks(paths: Sequence[str]) -> Iterator[SurveyTask | Finding]:
     """Yield what there is to read: where a file belongs to a raft log, no other logs; and the problems of listing."""
     found = list(find_tasks(paths))
-    tasks = [attrs.evolve(task, indexes={}) for task in found if isinstance(task, SurveyTask) and _is_wanted(task)]
+    wanted = (quorum_task(each) for each in found if isinstance(each, SurveyTask))
+    tasks = [task for task in wanted if task is not None]
     raft = [task for task in tasks if task.is_raft or task.kind is not FileKind.LOG]
     is_raft = any(task.kind is not FileKind.META_PROPERTIES for task in raft)
     yield from (each for each in found if isinstance(each, Finding))
     yield from raft if is_raft else tasks
-
-
-def _is_wanted(task: SurveyTask) -> bool:
-    """Whether a file has facts about voters, leaders, or how far a log was durable."""
-    is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
-    return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
 def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:

@@ -21,6 +21,7 @@ from raftlog.errors import (
 )
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.audit_command import parser_of
+from raftlog.tools.auditing.evidence import Place
 from raftlog.tools.dump.explain import run as explain
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
 from raftlog.tools.spark.planner_check import problem_of
@@ -28,6 +29,7 @@ from raftlog.tools.spark.rows import filters, options
 from raftlog.tools.spark.rows.options import OPTIONS, VIEWS, SourceOptions
 from raftlog.tools.spark.rows.reading import REPLACED
 from raftlog.tools.spark.rows.views import CORRUPT, view_schema
+from raftlog.tools.spark.source.planning import Committed, Partition, check_something_is_committed
 from raftlog.tools.spark.source.stream import RaftLogStreamReader
 from raftlog.tools.spark.source.stream_positions import list_logs
 from raftlog.tools.spark.spark_failure import INSTALL
@@ -117,6 +119,8 @@ def messages(folder: Path) -> list[str]:
     twice = f'["{write_log(folder / "n1" / "orders-0", batch())}", "{write_log(folder / "n2" / "orders-0", batch())}"]'
     orders = SourceOptions.parse({"path": str(ORDERS)})
     others = SourceOptions.parse({"path": str(ORDERS.with_name("orders-1"))})
+    reason = Committed(OffsetAndEpoch(0, -1), "nothing is proven to be committed: no file here names the voters")
+    nothing = Partition(Place("n1", "__cluster_metadata", 0), (), (), {}, committed=reason)
     other_topic = {"orders-0": {"offset": 0, "epoch": -1, "topicId": "NXQbvU1bTgKz8QHlh0TGwA"}}
     return [
         str(NoJavaError(LEAST_JAVA, "there is none")),
@@ -136,6 +140,8 @@ def messages(folder: Path) -> list[str]:
         raised_by(lambda: source_reads.splits(ORDERS / "partition.metadata")),
         raised_by(lambda: source_reads.splits(late, startingOffsets='{"orders": {"0": 10}}')),
         raised_by(lambda: list_logs(SourceOptions.parse({"paths": twice}))),
+        raised_by(lambda: list_logs(SourceOptions.parse({"path": str(ORDERS), "committedOnly": "true"}))),
+        raised_by(lambda: check_something_is_committed(nothing)),
         raised_by(lambda: list_logs(others).check({"orders-0": OffsetAndEpoch(1, 0)})),
         raised_by(lambda: RaftLogStreamReader(orders, view_schema(orders)).latestOffset(other_topic)),
         raised_by(lambda: RaftLogStreamReader(orders, view_schema(orders)).latestOffset({"logOffset": 3})),

@@ -34,6 +34,7 @@ _ISOLATION_LEVEL: Final = "kafka.isolation.level"
 OPTIONS: Final = (
     "assign",
     "columns",
+    "committedOnly",
     "endingOffsets",
     "endingOffsetsByTimestamp",
     "endingTimestamp",
@@ -114,6 +115,7 @@ class SourceOptions:
         columns: those to read, in order, or None for all.
         mode: what to do about damage; one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
         fails_on_loss: whether records and files that are gone are an error; damage follows ``mode`` alone.
+        committed_only: whether raft logs are read up to what is proven to be committed, one replica of each.
         include_deleted: whether records below the log start, which a broker no longer returns, are read.
         include_headers: whether records come with their headers.
         snapshots: which snapshots in directories are read: ``none``, the ``newest`` of each log, or ``all``.
@@ -136,6 +138,7 @@ class SourceOptions:
     columns: tuple[str, ...] | None = None
     mode: str = FAIL_FAST
     fails_on_loss: bool = True
+    committed_only: bool = False
     include_deleted: bool = False
     include_headers: bool = False
     snapshots: str = "none"
@@ -167,6 +170,7 @@ class SourceOptions:
             columns=texts.names("columns"),
             mode=texts.choice("mode", (PERMISSIVE, DROP_MALFORMED, FAIL_FAST), FAIL_FAST),
             fails_on_loss=texts.flag("failOnDataLoss", default=True),
+            committed_only=texts.flag("committedOnly", default=False),
             include_deleted=texts.flag("includeDeletedRecords", default=False),
             include_headers=texts.flag("includeHeaders", default=False),
             snapshots=texts.choice("snapshots", ("none", "newest", "all"), "none"),

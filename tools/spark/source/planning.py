@@ -28,7 +28,7 @@ from raftlog.tools.spark.rows.exhaustion import is_exhaustion, tells_exhaustion
 from raftlog.tools.spark.rows.file_witness import FileWitness, witness_of
 from raftlog.tools.spark.rows.filters import Hints
 from raftlog.tools.spark.rows.options import TOPIC_OF_VIEW, SourceOptions, TopicPartition, nearest
-from raftlog.tools.spark.rows.parts import FilePart, Split
+from raftlog.tools.spark.rows.parts import FilePart, Split, log_name
 from raftlog.tools.spark.source.boundaries import Boundaries
 from raftlog.tools.spark.source.data_loss import DataLoss
 from raftlog.tools.spark.source.log_starts import LogStarts
@@ -44,6 +44,19 @@ _TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext", "consumer_off
 
 
 @attrs.frozen
+class Committed:
+    """What is proven to be committed of a log.
+
+    Attributes:
+        point: the end of it, exclusive, with the epoch of its last record; at offset 0 if nothing is.
+        why_nothing: a clause that says why nothing is, or empty.
+    """
+
+    point: OffsetAndEpoch
+    why_nothing: str = ""
+
+
+@attrs.frozen
 class Partition:
     """The files of a log in one directory.
 
@@ -54,6 +67,8 @@ class Partition:
         producer_snapshots: paths of its producer snapshots, by offset.
         snapshot_ids: of all its finished KRaft snapshots.
         log_start: the first offset that a broker returns, if its segments have earlier ones; else None.
+        files: all its files, by which it is judged what is committed.
+        committed: what is proven to be committed of the log, if only that is wanted; else None.
     """
 
     place: Place
@@ -62,6 +77,8 @@ class Partition:
     producer_snapshots: Mapping[int, str]
     snapshot_ids: tuple[OffsetAndEpoch, ...] = ()
     log_start: int | None = None
+    files: tuple[SurveyTask, ...] = ()
+    committed: Committed | None = None
 
     @property
     def topic(self) -> str | None:
@@ -131,6 +148,17 @@ def list_partitions(options: SourceOptions) -> Listing:
     return Listing(tuple(each for each in partitions if _is_wanted(options, each)), tuple(problems))
 
 
+def check_something_is_committed(partition: Partition) -> None:
+    """Check that something of a log is proven to be committed, if only that is wanted.
+
+    Raises:
+        OptionError: nothing is.
+    """
+    if partition.committed is not None and partition.committed.why_nothing:
+        name = log_name(partition.topic, partition.number)
+        raise OptionError("committedOnly", f"of {name}, {partition.committed.why_nothing}")
+
+
 def plan(
     options: SourceOptions,
     listing: Listing,
@@ -188,6 +216,8 @@ class _Planner:
         for task in partition.snapshots:
             yield from self._of_file(self._whole(partition, task, None, None), task, Transactions())
         first, end = offset_range(self.options, partition.key, partition.segments, self.loss, partition.log_start)
+        if partition.committed is not None:
+            end = _least(end, partition.committed.point.offset)
         transactions = Transactions()
         if self.options.read_committed and self.options.view in _TRANSACTIONAL_VIEWS:
             transactions = self.follower.find(partition.segments, partition.producer_snapshots)
@@ -298,7 +328,8 @@ def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]
     segments = [task for task in by_offset if task.kind is FileKind.LOG and _is_whole(task)]
     snapshot_ids = tuple(task.snapshot_id for task in tasks if task.snapshot_id is not None and _is_whole(task))
     snapshots = tuple(_snapshots(options, tasks))
-    return Partition(place, tuple(segments), snapshots, producers, snapshot_ids, starts.of(segments))
+    files = tuple(tasks) if options.committed_only else ()
+    return Partition(place, tuple(segments), snapshots, producers, snapshot_ids, starts.of(segments), files)
 
 
 def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask]:

@@ -109,12 +109,16 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
 
         Raises:
             StorageError: a path does not exist, or cannot be read.
-            OptionError: a topic, an offset or a timestamp was not found.
+            OptionError: a topic, an offset or a timestamp was not found; or what is committed is wanted, and not known.
         """
         from raftlog.tools.spark.source.planning import list_partitions, plan
 
         if self._listing is None:
             self._listing = list_partitions(self._options)
+            if self._options.committed_only:
+                from raftlog.tools.spark.source.committed import committed_listing  # The audit comes with it.
+
+                self._listing = committed_listing(self._listing)
         return [FilePartition(split) for split in plan(self._options, self._listing, self._hints, loss=self._loss)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":

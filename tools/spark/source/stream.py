@@ -31,6 +31,8 @@ from raftlog.tools.spark.source.transactions import TransactionFollower
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+
+    from raftlog.tools.spark.source.committed import CommittedEnds
 else:
     try:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
@@ -77,6 +79,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._places = BatchPlaces()
         self._transactions = TransactionFollower()
         self._loss = DataLoss(fails=options.fails_on_loss)
+        self._committed: CommittedEnds | None = None
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name, as all here
         """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
@@ -173,18 +176,24 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for workers, without what the driver remembers of logs."""
-        return self.__dict__ | {"_places": BatchPlaces(), "_transactions": TransactionFollower()}
+        forgotten = {"_places": BatchPlaces(), "_transactions": TransactionFollower(), "_committed": None}
+        return self.__dict__ | forgotten
 
     def _ask(self, question: Callable[[StreamLogs], Answer], options: SourceOptions | None = None) -> Answer:
         """Answer a question about the logs; if a file is deleted meanwhile, list them again and retry."""
         options = self._options if options is None else options
+        if options.committed_only and self._committed is None:
+            from raftlog.tools.spark.source.committed import CommittedEnds  # Only now: the audit comes with it.
+
+            self._committed = CommittedEnds()
+        remembered = (self._places, self._transactions, self._loss, self._committed)
         for _ in range(_ATTEMPTS - 1):
             try:
-                return question(list_logs(options, self._places, self._transactions, self._loss))
+                return question(list_logs(options, *remembered))
             except StorageError as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
-        return question(list_logs(options, self._places, self._transactions, self._loss))
+        return question(list_logs(options, *remembered))
 
 
 def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:

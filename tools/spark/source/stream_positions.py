@@ -7,6 +7,7 @@ history: a log that was truncated and written again has another epoch there.
 
 import functools
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,10 +18,13 @@ from raftlog.tools.spark.rows.parts import log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
 from raftlog.tools.spark.source.data_loss import DataLoss
 from raftlog.tools.spark.source.offset_ranges import AFTER_ALL, offset_range
-from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
+from raftlog.tools.spark.source.planning import Listing, Partition, check_something_is_committed, list_partitions
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
 from raftlog.tools.spark.source.stream_identity import Identity, identities
 from raftlog.tools.spark.source.transactions import TransactionFollower
+
+if TYPE_CHECKING:
+    from raftlog.tools.spark.source.committed import CommittedEnds
 
 Positions = Mapping[str, OffsetAndEpoch]
 """Places by log, such as ``orders-0``."""
@@ -52,7 +56,13 @@ class StreamLogs:
         return identities(self.partitions)
 
     def first(self) -> dict[str, OffsetAndEpoch]:
-        """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
+        """Return where a new stream starts: at the starting option, or else at the ends of the logs.
+
+        Raises:
+            OptionError: only committed records are wanted, and nothing is proven to be committed.
+        """
+        for partition in self.partitions.values():
+            check_something_is_committed(partition)
         return {name: self._first_of(partition) for name, partition in self.partitions.items()}
 
     def latest(
@@ -186,8 +196,13 @@ class StreamLogs:
         return max(start.get(name, log_start), log_start, key=_offset)
 
     def _end_of(self, partition: Partition) -> OffsetAndEpoch:
-        """Return where the sound batches end or, for ``read_committed``, where the first open transaction starts."""
+        """Return where the sound batches end or, if that is earlier, what is proven to be committed.
+
+        For ``read_committed``, it is where the first open transaction starts.
+        """
         end = self._log_end(partition)
+        if partition.committed is not None:
+            end = min(partition.committed.point, end, key=_offset)
         if self.options.read_committed:
             stable_end = self.transactions.find(partition.segments, partition.producer_snapshots).stable_end
             if stable_end is not None and stable_end < end.offset:
@@ -222,6 +237,7 @@ def list_logs(
     places: BatchPlaces | None = None,
     transactions: TransactionFollower | None = None,
     loss: DataLoss | None = None,
+    committed: "CommittedEnds | None" = None,
 ) -> StreamLogs:
     """List the logs of a stream, without snapshots, since their records were in the log before.
 
@@ -230,15 +246,21 @@ def list_logs(
         places: remembers earlier searches for batches in the same logs.
         transactions: remembers earlier searches for transactions in the same logs.
         loss: is told of records that are gone; it remembers earlier losses.
+        committed: finds what is proven to be committed, if only that is wanted; it remembers evidence.
 
     Raises:
         StorageError: a path does not exist, or cannot be read.
-        OptionError: as ``list_partitions``; two directories have the same log; or an option is not for streams.
+        OptionError: as ``list_partitions`` and ``CommittedEnds.bound``; two directories have the same log; or an option
+            is not for streams.
     """
     places = BatchPlaces() if places is None else places
     if options.ending.option:
         raise OptionError(options.ending.option, "a stream has no end")
     listing = list_partitions(options)
+    if options.committed_only:
+        from raftlog.tools.spark.source.committed import CommittedEnds  # Only now: the audit comes with it.
+
+        listing = (committed or CommittedEnds()).bound(listing)
     found = tuple(attrs.evolve(each, snapshots=()) for each in listing.partitions if each.segments)
     partitions: dict[str, Partition] = {}
     for each in found:
@@ -250,7 +272,8 @@ def list_logs(
     places.keep_only({segment.path for each in found for segment in each.segments})
     return StreamLogs(
         options,
-        attrs.evolve(listing, partitions=found),
+        # What a micro-batch reads was proven when its end was chosen, whatever can be proven when it is planned.
+        attrs.evolve(listing, partitions=tuple(attrs.evolve(each, committed=None) for each in found)),
         partitions,
         places,
         transactions or TransactionFollower(),

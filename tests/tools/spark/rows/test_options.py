@@ -114,6 +114,7 @@ VALUES: dict[str, dict[str, tuple[str, object]]] = {
     "mode": {each: ("mode", each) for each in ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")},
     "snapshots": {each: ("snapshots", each) for each in ("none", "newest", "all")},
     "failOnDataLoss": {"true": ("fails_on_loss", True), "false": ("fails_on_loss", False)},
+    "committedOnly": {"true": ("committed_only", True), "false": ("committed_only", False)},
     "includeDeletedRecords": {"true": ("include_deleted", True), "false": ("include_deleted", False)},
     "includeHeaders": {"true": ("include_headers", True), "false": ("include_headers", False)},
     "pushdown": {"true": ("pushdown", True), "false": ("pushdown", False)},
