@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-asan test-kafka test-browser test-spark campaign crashes kill-matrix audit-table bench bench-quick bench-spark check fix clean python
+.PHONY: help demo test test-slow test-bounds test-asan test-kafka test-browser test-spark campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -28,7 +28,7 @@ test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch co
 		-n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
-	$(PYTEST) -m slow -n auto --maxprocesses 8 $(ARGS)
+	$(PYTEST) -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
@@ -75,10 +75,16 @@ bench-spark: $(KERNEL) ## measure the Spark source and the audit on Spark, and w
 check: $(READY) ## say whether the code is in order, and change nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/pyright --warnings
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync check-mypy check-pyright
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) tests/test_tidy.py tests/test_layering.py tests/test_forgotten.py tests/test_public_api.py tests/test_packaging.py
+	$(PYTEST) tests/test_tidy.py tests/test_layering.py tests/test_forgotten.py tests/test_public_api.py tests/test_packaging.py \
+		-n auto --maxprocesses 8 --dist loadfile
+
+check-mypy:
+	$(BIN)/mypy
+
+check-pyright:
+	$(BIN)/pyright --warnings
 
 fix: $(READY) ## let ruff mend and format what it can
 	$(BIN)/ruff check --fix

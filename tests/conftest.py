@@ -9,13 +9,15 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.object_store import ObjectStore, running_object_store
 from tests.scenarios.playing import RECORD_OPTION, refusal_to_record
 
 settings.register_profile("default", max_examples=40, deadline=None)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
+# Of a mutant it matters that a test fails, not with what least example.
+settings.register_profile("mutant", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

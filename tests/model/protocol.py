@@ -6,6 +6,7 @@ replica, history and message that occurs has one number, so that each rule is ap
 millions of states, but a few thousand states of a replica.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
@@ -77,7 +78,9 @@ class Protocol:
         self._deliveries: dict[tuple[int, int], Move | None] = {}
         self._tallies: dict[tuple[int, int], Move | None] = {}
         self._followings: dict[tuple[int, int], list[Move]] = {}
-        self._matters: dict[tuple[int, int], bool] = {}
+        self._matters: defaultdict[int, set[int]] = defaultdict(set)
+        self._matters_not: defaultdict[int, set[int]] = defaultdict(set)
+        self._of_others: list[set[int]] = [set() for _ in range(self.size)]
         self._settled: dict[tuple[int, int, int, int], tuple[int, Faults, bool]] = {}
         self._replica_faults: dict[tuple[int, int], Faults] = {}
         self._pair_faults: dict[tuple[int, int], Faults] = {}
@@ -137,7 +140,11 @@ class Protocol:
     def _message(self, message: Message) -> int:
         number = self.messages.number(message)
         if number == len(self._addressees):
-            self._addressees.append(addressee(message))
+            to = addressee(message)
+            self._addressees.append(to)
+            for replica, of_others in enumerate(self._of_others):
+                if to is not None and to != replica:
+                    of_others.add(number)
         return number
 
     def _delivered(self, message: int, replica: int) -> Move | None:
@@ -150,15 +157,7 @@ class Protocol:
         for mover in range(self.size):
             before = self.replicas.values[state[mover]]
             if before.role in (CANDIDATE, PROSPECTIVE):
-                granted = 0
-                for message in present:
-                    grant = self.messages.values[message]
-                    if (
-                        isinstance(grant, VoteGrant)
-                        and grant.candidate == mover
-                        and self._matter(message, state[mover])
-                    ):
-                        granted |= 1 << grant.voter
+                granted = self._granted(mover, state[mover], present)
                 key = (state[mover], granted)
                 if key not in self._tallies:
                     step = tally(before, granted, self.bounds, self.broken)
@@ -177,11 +176,12 @@ class Protocol:
         return granted
 
     def _matter(self, message: int, replica: int) -> bool:
-        key = (message, replica)
-        found = self._matters.get(key)
-        if found is None:
-            found = may_matter(self.messages.values[message], self.replicas.values[replica], self.broken)
-            self._matters[key] = found
+        if message in self._matters[replica]:
+            return True
+        if message in self._matters_not[replica]:
+            return False
+        found = may_matter(self.messages.values[message], self.replicas.values[replica], self.broken)
+        (self._matters if found else self._matters_not)[replica].add(message)
         return found
 
     def _after(self, state: State, mover: int, move: Move, message: int | None) -> Transition:
@@ -194,14 +194,25 @@ class Protocol:
         history, faults, has_committed = settled
         replicas = [*state[:size]]
         replicas[mover] = move.replica
-        messages = {each for each in state[size + 1 :] if self._is_alive(each, mover, replicas)}
+        messages = state[size + 1 :]
+        if move.replica != state[mover]:
+            matter, of_others = self._matters[move.replica], self._of_others[mover]
+            messages = tuple(
+                [
+                    each
+                    for each in messages
+                    if each in of_others or each in matter or self._is_alive(each, mover, replicas)
+                ]
+            )
         if message is not None and move.is_consumed:
-            messages.discard(message)
-        messages.update(each for each in move.sends if self._is_alive(each, None, replicas))
+            messages = tuple([each for each in messages if each != message])
+        if move.sends:
+            sent = [each for each in move.sends if self._is_alive(each, None, replicas)]
+            messages = tuple(sorted({*messages, *sent}))
         if has_committed:
             values = [self.replicas.values[each] for each in replicas]
             faults += tuple(commit_faults(values[mover], values, self.bounds.initial_voters))
-        return Transition(move.label, mover, (*replicas, history, *sorted(messages)), faults)
+        return Transition(move.label, mover, (*replicas, history, *messages), faults)
 
     def _is_alive(self, message: int, mover: int | None, replicas: list[int]) -> bool:
         """Whether a message may matter to someone, given that it did before one replica moved."""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs pytest many times without importing it, and all of raftlog, each time.
 
-A server is a process that has imported both, and runs nothing itself. For each request, a line of JSON, it forks a
-child that runs pytest once, as a new process would: with its own environment and output, and with what the tests import
-not imported yet. The answer is a line of JSON, too.
+A server is a process that has imported both, with the packages that tests need, and runs nothing itself. For each
+request, a line of JSON, it forks a child that runs pytest once, as a new process would: with its own environment and
+output, and with the tests not imported yet. The answer is a line of JSON, too.
 """
 
+import gc
+import importlib
 import json
 import os
 import signal
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
@@ -110,6 +113,21 @@ def _become_pytest(arguments: list[str], environment: dict[str, str], output: in
         os._exit(exit_code)
 
 
+def _warm_up() -> None:
+    """Do once what would take a child of each request longer than most tests.
+
+    Hypothesis reads the sources of all modules for constants to try, when it is first used.
+    """
+    for name in ("_hypothesis_pytestplugin", "hypothesis.stateful", "numpy", "pyarrow", "xdist.plugin"):
+        importlib.import_module(name)
+    from hypothesis import given, settings, strategies
+
+    with warnings.catch_warnings(action="ignore"):  # It is used before pytest has loaded its plugin.
+        settings(max_examples=1, database=None)(given(strategies.integers())(lambda _: None))()
+    gc.collect()
+    gc.freeze()
+
+
 def _serve() -> None:
     for line in sys.stdin:
         arguments, environment = json.loads(line)
@@ -122,4 +140,5 @@ if __name__ == "__main__":
     import tests.mutants.catalogue
 
     assert tests.mutants.catalogue.MUTANTS
+    _warm_up()
     _serve()

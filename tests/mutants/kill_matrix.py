@@ -57,8 +57,9 @@ def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
     """Run some tests in a process of their own, with a mutant or as they are, up to the first that fails."""
     arguments = ["-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-n", "0"]
     arguments += ["-q", "-x", "--no-cov", "--tb=line", "-m", DEFAULT_TIER, *tests]
+    arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # The server has imported Hypothesis before.
     # The same examples each time, and none that a mutant has left in a data base for those who come after it.
-    environment = {VARIABLE: name, "HYPOTHESIS_PROFILE": "ci", "COLUMNS": "400"}
+    environment = {VARIABLE: name, "HYPOTHESIS_PROFILE": "mutant", "COLUMNS": "400"}
     started = time.monotonic()
     ran = _server().run(arguments, environment)
     seconds, failed = time.monotonic() - started, _FAILED.search(ran.output)

@@ -97,13 +97,16 @@ def views_of_page(audited: Iterable[Judged]) -> list[QuorumView]:
 
 def contradictions(planted: Planted, field: Field) -> Iterator[str]:
     """Where findings, ``raftlog quorum``, and the page with its advice do not agree about a planted fault."""
-    yield from contradictions_on(planted.ground, field)
+    yield from _contradictions(field.directory / planted.ground, planted.judged)
 
 
 def contradictions_on(ground: str, field: Field) -> Iterator[str]:
     """Where they do not agree about a ground as it is."""
     root = field.directory / ground
-    audited = list(field.judged(root))
+    yield from _contradictions(root, list(field.judged(root)))
+
+
+def _contradictions(root: Path, audited: Sequence[Judged]) -> Iterator[str]:
     views = views_of_page(audited)
     mine, theirs = [facts_of_view(view) for view in views], facts_of_verb(root)
     if sorted(map(_key, mine)) != sorted(map(_key, theirs)):

@@ -32,6 +32,7 @@ class Planted:
         spot: its place.
         found: the finding that reports it; None if there is none.
         false_alarms: other findings that are not harmless.
+        judged: all that the audit says.
     """
 
     fault: Fault
@@ -40,6 +41,7 @@ class Planted:
     spot: Spot
     found: Finding | None
     false_alarms: tuple[Finding, ...]
+    judged: tuple[Judged, ...]
 
     @property
     def is_right(self) -> bool:
@@ -115,10 +117,11 @@ class Field:
         clean = self.clean(name)
         root = self.directory / name
         spot = fault.plant(Ground(root, f"{fault.name} {place}"))
-        said = [finding for finding in self.audit(root) if finding not in clean]
+        judged = tuple(self.judged(root))
+        said = [finding for each in judged for finding in each.findings if finding not in clean]
         found = next((each for each in said if each.rule in fault.rules and spot.is_named_by(each)), None)
         alarms = (each for each in said if each is not found and is_alarm(each))
-        return Planted(fault, place, name, spot, found, tuple(alarms))
+        return Planted(fault, place, name, spot, found, tuple(alarms), judged)
 
     def clean(self, name: str) -> frozenset[Finding]:
         """Make a ground clean, and return what an audit says of it."""

@@ -39,12 +39,6 @@ PAIRS = (
 """Kinds that can be planted one after the other."""
 
 
-@pytest.fixture(scope="session")
-def field(tmp_path_factory: pytest.TempPathFactory) -> Field:
-    """Where faults are planted."""
-    return Field(tmp_path_factory.mktemp("together"))
-
-
 def _problems(said: Spread, field: Field) -> list[str]:
     """What is wrong with what was said of a fault of several replicas.
 
