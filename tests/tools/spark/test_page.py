@@ -3,6 +3,7 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -190,3 +191,13 @@ def test_the_command_that_explains_damage_is_one(capsys: pytest.CaptureFixture[s
     assert "raftlog explain FILE --position" in PAGE
     assert explain([str(next(ORDERS.glob("*.log"))), "--position", "0"]) == 0
     assert capsys.readouterr().out
+
+
+def test_the_runtimes_are_those_that_are_promised() -> None:
+    """The table has a run on each Python of the package, and on the oldest line of Spark that pip accepts."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    pythons = {found for each in project["classifiers"] for found in re.findall(r":: Python :: (3\.\d+)$", each)}
+    [oldest] = [each for each in project["optional-dependencies"]["spark"] if each.startswith("pyspark")]
+    rows = re.findall(r"^\| (\d+\.\d+)\.\d+ \| (\d+\.\d+)\.\d+ \|", section("## Tested runtimes"), re.MULTILINE)
+    assert {python for _, python in rows} == pythons
+    assert min(rows, key=lambda row: int(row[0].split(".")[1]))[0] == oldest.removeprefix("pyspark>=")
