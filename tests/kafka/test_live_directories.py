@@ -64,7 +64,8 @@ def arguments(verb: str, live: LiveQuorum) -> Iterator[str | Path]:
 def test_a_running_quorum_is_not_blamed(tmp_path: Path) -> None:
     """No verb tells anything above harmless, while a controller is killed and started again.
 
-    Of what the broker has acted on until it stops, each record is found in its metadata log.
+    Of what the broker has acted on until it stops, each record is found in its metadata log. When all have stopped,
+    snapshots have the state that the logs make.
     """
     live, said = LiveQuorum(tmp_path / "data", tmp_path / "work"), Said()
     with live.running(), live.loaded(TRANSACTIONS) as load:
@@ -78,6 +79,7 @@ def test_a_running_quorum_is_not_blamed(tmp_path: Path) -> None:
         records, transactions, topics = load.counts()
         live.stop(BROKER)
     check_acts(live.path / f"n{BROKER}", is_registered=True)
+    said.take("verify", run_process("verify", "--messages", "--all", "--format", "jsonl", str(live.path)))
     print(f"{dict(said.runs)}, {dict(said.rules)}, {said.gone} incomplete, {records} {transactions} {topics}")
 
     assert said.false == []

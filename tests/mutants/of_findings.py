@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from raftlog.records.files.file_names import FileKind
-from raftlog.tools.auditing.agreement import controller_rules
+from raftlog.tools.auditing.agreement import controller_rules, snapshot_records
+from raftlog.tools.auditing.agreement.metadata_image import MetadataImage
 from raftlog.tools.auditing.indexes.transaction_index_rules import TransactionIndexSurvey
 from raftlog.tools.auditing.judgement import checkpoint_rules, replica_rules, voter_rules
 from raftlog.tools.auditing.producers.producer_history import ProducerHistory
@@ -14,6 +15,7 @@ from raftlog.tools.catalogue.findings import Finding
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 CONTROLLERS: Final = "tests/tools/auditing/agreement/test_controller_rules.py"
+SNAPSHOT_RECORDS: Final = "tests/tools/auditing/agreement/test_snapshot_records.py"
 CHECKPOINTS: Final = "tests/tools/auditing/judgement/test_checkpoint_rules.py"
 INDEXES: Final = "tests/tools/auditing/indexes/test_index_rules.py"
 REPLICAS: Final = "tests/tools/auditing/judgement/test_replica_rules.py"
@@ -66,7 +68,40 @@ def _without_negative_offsets(right: Wrong) -> Wrong:
     return wrong_entry
 
 
+def _with_the_same_leader(right: Wrong) -> Wrong:
+    def change_partition(self: MetadataImage, message: Any) -> None:
+        known = self.stated.get(("PARTITION_RECORD", (message["topicId"], message["partitionId"])), {})
+        is_same = message["leader"] == known.get("leader")
+        right(self, {**message, "leader": -2} if is_same else message)
+
+    return change_partition
+
+
+def _though_records_are_gone(right: Wrong) -> Wrong:
+    def replay(*arguments: Any) -> None:
+        try:
+            right(*arguments)
+        except snapshot_records._LogEndsError:
+            return
+
+    return replay
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-findings-leader-epoch",
+        "a leader that is named again begins a leader epoch, too",
+        "PartitionRegistration#merge",
+        swapped(MetadataImage, "change_partition", _with_the_same_leader),
+        (SNAPSHOT_RECORDS,),
+    ),
+    Mutant(
+        "R-findings-snapshot-gap",
+        "a snapshot is not compared with a log that has lost records",
+        "what is unknown is no difference",
+        swapped(snapshot_records, "_replay", _though_records_are_gone),
+        (SNAPSHOT_RECORDS,),
+    ),
     Mutant(
         "R-findings-own-vote",
         "the leader of a new epoch is a voter, and among those that voted for it",

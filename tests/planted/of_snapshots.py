@@ -14,6 +14,7 @@ from raftlog.records.messages.control import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from raftlog.records.messages.metadata import read_metadata_record, write_metadata_record
 from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, SOURCES, Ground
@@ -283,7 +284,7 @@ def snapshot_of_another_cluster(ground: Ground) -> Spot:
     return Spot(log / path.name)
 
 
-@FAULTS.kind("snapshot-twins", on=QUORUMS)
+@FAULTS.kind("snapshot-twins", "snapshot-records", on=QUORUMS)
 def snapshot_twin_differs(ground: Ground) -> Spot:
     """Two replicas have snapshots with the same id, but with different numbers of records."""
     found = _snapshots(ground)
@@ -328,23 +329,70 @@ def _has_twins(path: Path, found: list[Path]) -> bool:
     return sum(other.name == path.name for other in found) > 1
 
 
-@FAULTS.kind("snapshot-twins", on=QUORUMS)
+@FAULTS.kind("snapshot-twins", "snapshot-records", on=QUORUMS)
 def snapshot_twin_of_other_value(ground: Ground) -> Spot:
     """Two replicas have snapshots with the same id, one of which has a record twice in place of another record."""
     found = _snapshots(ground, within_log=False)
     path = ground.pick(path for path in found if _has_twins(path, found))
     segment = Segment(path)
-    records = {
-        (index, number): record.value or b""
-        for index, batch in enumerate(segment.views())
-        if not batch.is_control
-        for number, record in enumerate(records_of(segment.batches[index]))
-    }
+    records = _data_records(segment)
     index, number = ground.pick(records)
     other = ground.pick(value for value in records.values() if value != records[index, number])
     segment.batches[index] = change_record(segment.batches[index], number, value=other)
     segment.overwrite()
     return Spot(path, other_path=ground.pick(other for other in found if other.name == path.name and other != path))
+
+
+@FAULTS.kind("snapshot-records", on=QUORUMS)
+def snapshot_of_other_records(ground: Ground) -> Spot:
+    """A snapshot without a twin has a record twice in place of another record; the CRC holds."""
+    path = _continued(ground)
+    segment = Segment(path)
+    records = _data_records(segment)
+    index, number = ground.pick(records)
+    other = ground.pick(value for value in records.values() if value != records[index, number])
+    segment.batches[index] = change_record(segment.batches[index], number, value=other)
+    segment.overwrite()
+    return Spot(path, offset=end_offset(path))
+
+
+@FAULTS.kind("snapshot-records", on=QUORUMS)
+def snapshot_of_another_leader_epoch(ground: Ground) -> Spot:
+    """A snapshot without a twin has another leader epoch for a partition; the CRC holds."""
+    path = _continued(ground, "PartitionRecord")
+    segment = Segment(path)
+    partitions = {
+        place: message
+        for place, value in _data_records(segment).items()
+        if (message := read_metadata_record(value)).type.name == "PartitionRecord"
+    }
+    index, number = ground.pick(partitions)
+    record = partitions[index, number]
+    changed = attrs.evolve(record, message={**record.message, "leaderEpoch": record.message["leaderEpoch"] + 1})
+    segment.batches[index] = change_record(segment.batches[index], number, value=write_metadata_record(changed))
+    segment.overwrite()
+    return Spot(path, offset=end_offset(path))
+
+
+def _continued(ground: Ground, kind: str = "TopicRecord") -> Path:
+    """Leave one voter with a log from offset 0, and return a snapshot of it that has a record of some kind."""
+    log = ground.alone() / METADATA
+    return ground.pick(
+        path
+        for path in log.glob("*.checkpoint")
+        if int(path.name[:20]) > 0
+        and any(read_metadata_record(value).type.name == kind for value in _data_records(Segment(path)).values())
+    )
+
+
+def _data_records(segment: Segment) -> dict[tuple[int, int], bytes]:
+    """Return the values of data records, by the number of their batch and their number in it."""
+    return {
+        (index, number): record.value or b""
+        for index, batch in enumerate(segment.views())
+        if not batch.is_control
+        for number, record in enumerate(records_of(segment.batches[index]))
+    }
 
 
 @FAULTS.kind("bootstrap-differs", on=("dynamic",))

@@ -310,6 +310,14 @@ _SNAPSHOTS = (
         "kraft.version 0, but the log has 1",
     ),
     Rule(
+        "snapshot-records",
+        _DAMAGED,
+        Subject.MESSAGES,
+        "a snapshot has the topics, configs, registrations and so on that the log has before its end",
+        "KIP-630, MetadataDelta",
+        "the PARTITION_RECORD of orders-0 has another leaderEpoch than by the log",
+    ),
+    Rule(
         "record-attributes",
         _SUSPICIOUS,
         Subject.MESSAGES,
@@ -362,6 +370,7 @@ ASKED_FOR: Final = {
     "message-frame": "verify --messages, audit --messages, dump-log with a decoder",
     "record-attributes": "verify --messages, audit --messages",
     "controller-caps": "verify --messages, audit --messages",
+    "snapshot-records": "verify --messages, audit --messages",
     "decoder-raised": "dump-log --key-decoder-class or --value-decoder-class",
     "index-sanity": "dump-log --index-sanity-check",
 }

@@ -3,7 +3,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 import attrs
 
@@ -12,9 +11,6 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import split
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.auditing.evidence import FileEvidence
-
-_MOST_TEXT: Final = 100
-"""Characters of a record's fields in a reason."""
 
 
 @attrs.frozen
@@ -89,15 +85,19 @@ def first_difference(mine: FileEvidence, theirs: FileEvidence, read: ContentRead
 
 
 def record_name(value: bytes | None) -> str:
-    """Return the type of a metadata record with the beginning of its fields; ``record`` if it is none."""
+    """Return the type of a metadata record with what it is about; ``record`` if it is none.
+
+    Its fields are left out: some are secrets.
+    """
     from raftlog.records.messages.metadata import read_metadata_record  # Slow to import, and rarely needed.
+    from raftlog.tools.auditing.contents.record_subjects import subject_of, subject_text
 
     try:
         record = read_metadata_record(value)
     except RaftLogError:
         return "record"
-    fields = str(record.to_object()["data"])
-    return f"{record.type_name} {fields if len(fields) <= _MOST_TEXT else fields[:_MOST_TEXT] + '...'}"
+    about = subject_text(*subject_of(record.type_name, record.message), {})
+    return f"{record.type_name} of {about}" if about else record.type_name
 
 
 def _bytes(field: Iterable[int] | None) -> bytes | None:

@@ -36,8 +36,17 @@ def kind_and_subject(record: Record, *, is_metadata: bool) -> tuple[str, UUID | 
     read = _read(record.value) if is_metadata else None
     if read is None:
         return _DATA, None, ""
-    topic, subject = _SUBJECTS.get(read.type.name, _nothing)(read.message)
-    return read.type_name, topic, subject
+    return read.type_name, *subject_of(read.type_name, read.message)
+
+
+def subject_of(kind: str, message: Mapping[str, Any]) -> tuple[UUID | None, str]:
+    """Return the subject of a metadata record: the id of a topic, if it has no name of it, and the rest.
+
+    Args:
+        kind: its type, as Kafka's tools print it.
+        message: its fields.
+    """
+    return _SUBJECTS.get(kind, _nothing)(message)
 
 
 def subject_text(topic: UUID | None, rest: str, names: TopicNames) -> str:
@@ -89,24 +98,24 @@ def _access(message: Mapping[str, Any]) -> tuple[None, str]:
 
 
 _SUBJECTS: Final[Mapping[str, _Subject]] = {
-    "AccessControlEntryRecord": _access,
-    "BrokerRegistrationChangeRecord": _field("brokerId", "broker "),
-    "ClearElrRecord": _field("topicName"),
-    "ClientQuotaRecord": _quota,
-    "ConfigRecord": _config,
-    "DelegationTokenRecord": _field("owner", "owner "),
-    "FeatureLevelRecord": lambda message: (None, f"{message['name']} {message['featureLevel']}"),
-    "FenceBrokerRecord": _field("id", "broker "),
-    "PartitionChangeRecord": _partition,
-    "PartitionRecord": _partition,
-    "ProducerIdsRecord": _field("brokerId", "broker "),
-    "RegisterBrokerRecord": _field("brokerId", "broker "),
-    "RegisterControllerRecord": _field("controllerId", "controller "),
-    "RemoveTopicRecord": _topic,
-    "RemoveUserScramCredentialRecord": _field("name", "user "),
-    "TopicRecord": _field("name"),
-    "UnfenceBrokerRecord": _field("id", "broker "),
-    "UnregisterBrokerRecord": _field("brokerId", "broker "),
-    "UserScramCredentialRecord": _field("name", "user "),
+    "ACCESS_CONTROL_ENTRY_RECORD": _access,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _field("brokerId", "broker "),
+    "CLEAR_ELR_RECORD": _field("topicName"),
+    "CLIENT_QUOTA_RECORD": _quota,
+    "CONFIG_RECORD": _config,
+    "DELEGATION_TOKEN_RECORD": _field("owner", "owner "),
+    "FEATURE_LEVEL_RECORD": lambda message: (None, f"{message['name']} {message['featureLevel']}"),
+    "FENCE_BROKER_RECORD": _field("id", "broker "),
+    "PARTITION_CHANGE_RECORD": _partition,
+    "PARTITION_RECORD": _partition,
+    "PRODUCER_IDS_RECORD": _field("brokerId", "broker "),
+    "REGISTER_BROKER_RECORD": _field("brokerId", "broker "),
+    "REGISTER_CONTROLLER_RECORD": _field("controllerId", "controller "),
+    "REMOVE_TOPIC_RECORD": _topic,
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": _field("name", "user "),
+    "TOPIC_RECORD": _field("name"),
+    "UNFENCE_BROKER_RECORD": _field("id", "broker "),
+    "UNREGISTER_BROKER_RECORD": _field("brokerId", "broker "),
+    "USER_SCRAM_CREDENTIAL_RECORD": _field("name", "user "),
 }
 """By type. A record of another type is only counted. Values of configs are left out: some are secrets."""

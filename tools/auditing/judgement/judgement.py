@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from raftlog.file_paths import directory_of
+from raftlog.file_paths import directory_of, name_of
 from raftlog.records.files.file_names import FileKind
+from raftlog.records.rules import Severity
 from raftlog.tools.auditing.crash_isolation import attempted, guarded
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
@@ -184,7 +185,10 @@ def judge_group(
     if isinstance(replicas, Finding):
         faults.append(replicas)
         replicas = {}
-    findings = [*_findings(places, replicas, listed, judges or Judges()), *faults]
+    findings = list(_findings(places, replicas, listed, judges or Judges()))
+    if any(finding.rule == "snapshot-records" for finding in findings):
+        findings = list(_without_consequences(findings))
+    findings += faults
     told = _told_once(findings, replicas.values())
     return Judged(places, in_order(told), replicas, beside, tuple(findings))
 
@@ -210,6 +214,26 @@ def _order(finding: Finding) -> tuple[str, int, str, int, int, str]:
     offset = -1 if finding.offset is None else finding.offset
     epoch = -1 if finding.epoch is None else finding.epoch
     return finding.path, position, finding.rule, offset, epoch, finding.reason
+
+
+def _without_consequences(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Leave out that a snapshot's records differ from the log, if something else may be the cause.
+
+    That is a fault of the log, a contradiction between replicas, or between twins of the snapshot it is compared by.
+    """
+    causes = [
+        finding
+        for finding in findings
+        if finding.severity is not Severity.HARMLESS and finding.path.endswith(FileKind.LOG.value)
+    ]
+    doubted = {directory_of(finding.path) for finding in causes}
+    are_apart = any(finding.rule.startswith("replica-") for finding in causes)
+    twins = [name_of(finding.path) for finding in findings if finding.rule == "snapshot-twins"]
+    for finding in findings:
+        is_of_records = finding.rule == "snapshot-records"
+        is_doubted = are_apart or directory_of(finding.path) in doubted or any(name in finding.reason for name in twins)
+        if not (is_of_records and is_doubted):
+            yield finding
 
 
 def _findings(

@@ -54,7 +54,15 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
             yield finding
     yield from judge_election(evidence)
     yield from judge_controllers(evidence)
+    yield from _judge_records(own)
     yield from judge_producers(evidence)
+
+
+def _judge_records(evidence: PartitionEvidence) -> Iterator[Finding]:
+    if any(file.task.reads_messages for file in evidence.files):
+        from raftlog.tools.auditing.agreement.snapshot_records import judge_snapshot_records  # Rarely asked for.
+
+        yield from judge_snapshot_records(evidence)
 
 
 def _differs_from_twin(snapshot: FileEvidence) -> bool:

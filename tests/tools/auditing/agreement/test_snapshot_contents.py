@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from raftlog.errors import MissingFileError
 from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.metadata import metadata_record, write_metadata_record
 from raftlog.tools.auditing.agreement.snapshot_contents import (
     StoredValue,
     by_contents,
@@ -83,9 +84,13 @@ def test_snapshots_of_a_real_quorum_are_equal() -> None:
 
 
 def test_metadata_records_have_a_name() -> None:
-    """A reason names the type of a record and the beginning of its fields."""
+    """A reason names the type of a record and what it is about, and no secret."""
     level = b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00"
-    assert record_name(level) == "FEATURE_LEVEL_RECORD {'name': 'metadata.version', 'featureLevel': 30}"
+    assert record_name(level) == "FEATURE_LEVEL_RECORD of metadata.version 30"
+    fields = {"resourceType": 2, "resourceName": "t", "name": "sasl.jaas.config", "value": "sEcReT"}
+    config = write_metadata_record(metadata_record("ConfigRecord", fields))
+    assert record_name(config) == "CONFIG_RECORD of sasl.jaas.config of topic t"
+    assert record_name(write_metadata_record(metadata_record("NoOpRecord", {}))) == "NO_OP_RECORD"
     assert record_name(b"\xff") == record_name(None) == "record"
 
 
