@@ -48,7 +48,7 @@ class BrokerDirectories:
             start: the first offset, inclusive.
             end: exclusive.
         """
-        if log.place.topic != METADATA_TOPIC or not self._directories:
+        if start >= end or log.place.topic != METADATA_TOPIC or not self._directories:
             return None
         own = self._directories.get(log.place.log_directory)
         for acted in reversed(acted_records(log, start, end, self._read)):

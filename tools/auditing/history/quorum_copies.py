@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns replicas of a raft log into the small values that the proof (``raftlog.tools.auditing.proof``) is made of."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -9,7 +9,6 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity, Subject
-from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
 from raftlog.tools.auditing.history.log_lineages import contradicted_snapshots, fault_offsets, log_lineage
@@ -41,14 +40,25 @@ def copies_of(found: Sequence[Replica], acts: Acts | None = None) -> list[Copy]:
     """
     copies = [copy_of(replica) for replica in found]
     proven = next((proof.lineage for proof in proofs(copies)), Lineage())
-    acts = acts or BrokerDirectories(each.path for each in found if not _was_named(each)).last_acted_on
-    return [_with_acts(copy, replica, proven, acts) for copy, replica in zip(copies, found, strict=True)]
+    starts = [_unproven_from(copy.lineage, proven) for copy in copies]
+    if all(start >= copy.lineage.end_offset for start, copy in zip(starts, copies, strict=True)):
+        return copies
+    acts = acts or _of_directories(each.path for each in found if not _was_named(each))
+    return [
+        attrs.evolve(copy, acted_on=acts(replica.evidence, start, copy.lineage.end_offset))
+        for start, copy, replica in zip(starts, copies, found, strict=True)
+    ]
 
 
-def _with_acts(copy: Copy, replica: Replica, proven: Lineage, acts: Acts) -> Copy:
-    start, end = copy.lineage.start_offset, copy.lineage.end_offset
-    start = max(start, common_end(copy.lineage, proven)) if proven.epochs else start
-    return attrs.evolve(copy, acted_on=acts(replica.evidence, start, end)) if start < end else copy
+def _unproven_from(lineage: Lineage, proven: Lineage) -> int:
+    """Return the first offset of a log that is not known to be proven."""
+    return max(lineage.start_offset, common_end(lineage, proven)) if proven.epochs else lineage.start_offset
+
+
+def _of_directories(paths: Iterable[str]) -> Acts:
+    from raftlog.tools.auditing.acts.acted_on import BrokerDirectories  # Not needed where everything is proven.
+
+    return BrokerDirectories(paths).last_acted_on
 
 
 def _was_named(replica: Replica) -> bool:

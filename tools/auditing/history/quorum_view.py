@@ -14,7 +14,6 @@ from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_copies import copies_of
 from raftlog.tools.auditing.history.replicas import Replica, replicas
-from raftlog.tools.auditing.history.timelines import epoch_timeline
 from raftlog.tools.auditing.proof.copies import Copy, latest_epoch, of_voters
 from raftlog.tools.auditing.proof.judging import Judgement, judge_quorum
 from raftlog.tools.auditing.proof.lineage import common_end
@@ -148,9 +147,12 @@ def view_of(found: Sequence[Replica]) -> QuorumView:
 def _leader_id(found: Sequence[Replica], copies: Sequence[Copy], epoch: int) -> int:
     """Return the leader of an epoch by a quorum-state, or else by a log; -1 if neither names it."""
     known = [copy.leader_id for copy in copies if copy.state_epoch == epoch and copy.leader_id is not None]
+    if known:
+        return known[0]
+    from raftlog.tools.auditing.history.timelines import epoch_timeline  # Slow to import, and rarely needed.
+
     leads = epoch_timeline([replica.evidence for replica in found])
-    known += [lead.leader_id for lead in leads if lead.epoch == epoch and lead.leader_id is not None]
-    return next(iter(known), UNKNOWN_ID)
+    return next((lead.leader_id for lead in leads if lead.epoch == epoch and lead.leader_id is not None), UNKNOWN_ID)
 
 
 def _status(copy: Copy, leader: Copy | None, voting: Sequence[Copy]) -> str:
