@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.file_paths import directory_of
 from raftlog.invariants import instance_of
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.control import LeaderChangeMessage
@@ -70,10 +71,29 @@ def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
         return
     found = list(_differences(with_logs, read))
     led_apart = {finding.offset for finding in of_leaders}
-    for difference in _blamed(found, with_logs):
+    blamed = list(_blamed(found, with_logs))
+    for difference in (*blamed, *_forks_of_others(blamed, with_logs, read)):
         is_led_apart = difference.of.kind is DivergenceKind.CONFLICTING_BATCH and difference.of.offset in led_apart
         if not is_led_apart and not _is_reported(difference.of, with_logs):
             yield _judge_difference(difference, with_logs)
+
+
+def _forks_of_others(
+    blamed: Sequence["_Difference"], replicas: Sequence[PartitionEvidence], read: BatchReader
+) -> list["_Difference"]:
+    """Return forks that are seen only without the newest replica, if that has forked too, and before them."""
+    forked = {directory_of(each.of.right.path) for each in blamed if each.of.kind is DivergenceKind.CONFLICTING_EPOCH}
+    newest = max(replicas, key=_up_to_date)
+    others = [replica for replica in replicas if replica is not newest]
+    if len(others) < 2 or directory_of(newest.segments[0].task.path) not in forked:
+        return []
+    of_others = list(_blamed(list(_differences(others, read)), others))
+    of_others += _forks_of_others(of_others, others, read)
+    return [
+        each
+        for each in of_others
+        if each.of.kind is DivergenceKind.CONFLICTING_EPOCH and directory_of(each.of.right.path) not in forked
+    ]
 
 
 @attrs.frozen
