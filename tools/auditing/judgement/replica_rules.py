@@ -71,11 +71,18 @@ def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
         return
     found = list(_differences(with_logs, read))
     led_apart = {finding.offset for finding in of_leaders}
-    blamed = list(_blamed(found, with_logs))
+    blamed, lost = list(_blamed(found, with_logs)), set[tuple[str, int | None]]()
     for difference in (*blamed, *_forks_of_others(blamed, with_logs, read)):
         is_led_apart = difference.of.kind is DivergenceKind.CONFLICTING_BATCH and difference.of.offset in led_apart
-        if not is_led_apart and not _is_reported(difference.of, with_logs):
-            yield _judge_difference(difference, with_logs)
+        if is_led_apart or _is_reported(difference.of, with_logs):
+            continue
+        finding = _judge_difference(difference, with_logs)
+        if (
+            finding.rule != "replica-lost" or (finding.path, finding.offset) not in lost
+        ):  # Once, not for each that kept it.
+            yield finding
+        if difference.of.kind is DivergenceKind.CONFLICTING_EPOCH:
+            lost.add((finding.path, finding.offset))
 
 
 def _forks_of_others(
