@@ -224,6 +224,12 @@ class Gathering:
     file_sizes: Counter[int] = attrs.field(factory=Counter)
     batch_sizes: Counter[int] = attrs.field(factory=Counter)
 
+    @property
+    def damaged_directories(self) -> set[str]:
+        """Log directories with damaged files, of whichever partition, out of ``places``."""
+        found = self.places.values()
+        return {place.path for place in found if any(map(is_damage, +place.counts))}
+
     def add(self, judged: Judged) -> Judged:
         """Add a judgement. Returns it with added findings for the parts of it that made raftlog fail here."""
         by_path: _ByPath = defaultdict(list)

@@ -3,7 +3,7 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -88,8 +88,8 @@ class Report:
         title = headline(self._gathering)
         self._faults.clear()
         sections = [
-            (name, _section(f"part-{number}", name, self._attempted(name, content)))
-            for number, (name, content) in enumerate(self._parts(run, finished), 1)
+            (link, _section(f"part-{number}", name, self._attempted(name, content)))
+            for number, (name, link, content) in enumerate(self._parts(run, finished), 1)
         ]
         head = joined(
             [
@@ -103,7 +103,7 @@ class Report:
         body = element(
             "body",
             definitions(),
-            element("header", self._verdict(title), _contents([name for name, _ in sections])),
+            element("header", self._verdict(title), _contents([link for link, _ in sections])),
             element("main", *(content for _, content in sections)),
         )
         return f'{HEAD} {__version__}">{head}</head>\n{body}</html>\n'
@@ -116,15 +116,16 @@ class Report:
             return element("p", made.reason.capitalize(), class_="note")
         return made
 
-    def _parts(self, run: str, finished: datetime.datetime | None) -> list[tuple[str, "_Content"]]:
-        """Return the names of the sections, each with a function that makes its content."""
+    def _parts(self, run: str, finished: datetime.datetime | None) -> list[tuple[str, str, "_Content"]]:
+        """Return the names of the sections, each with the words of its link, and a function that makes its content."""
         gathering, drawn = self._gathering, _drawn_logs(self._gathering)
-        parts: list[tuple[str, _Content]] = [
-            ("What to do next", lambda: _steps(gathering)),
-            ("What is safe", lambda: listed(safe_texts(gathering))),
-            ("What was looked at", lambda: self._facts(run, finished)),
-            *((f"Log {log.label}", partial(_log, log)) for log in drawn),
-        ]
+        named = Counter(log.name for log in drawn)
+        links = (log.name if named[log.name] == 1 else log.label for log in drawn)
+        logs = (
+            (f"Log {log.label}", link, partial(_log, log, gathering.damaged_directories))
+            for log, link in zip(drawn, links, strict=True)
+        )
+        parts: list[tuple[str, _Content]] = []
         if rest := gathering.logs.offered - len(drawn):
             shown = f"raft logs and the worst others have one, {MOST_LOGS} at most"
             hint = f"{rest:,} more logs have no section of their own: {shown}."
@@ -134,7 +135,16 @@ class Report:
             ("Numbers", lambda: joined([severities(gathering), rules_found(gathering), sizes(gathering)])),
             ("Findings", lambda: findings(gathering)),
         ]
-        return parts
+        return [
+            *((name, name, content) for name, content in self._first_parts(run, finished)),
+            *logs,
+            *((name, name, content) for name, content in parts),
+        ]
+
+    def _first_parts(self, run: str, finished: datetime.datetime | None) -> Iterator[tuple[str, "_Content"]]:
+        yield "What to do next", lambda: _steps(self._gathering)
+        yield "What is safe", lambda: listed(safe_texts(self._gathering))
+        yield "What was looked at", lambda: self._facts(run, finished)
 
     def _verdict(self, title: str) -> Markup:
         account = self._gathering.account
@@ -179,8 +189,8 @@ def _section(section_id: str, name: str, content: Markup | None) -> Markup:
     return element("section", element("h2", name, id=section_id), content, aria_labelledby=section_id)
 
 
-def _log(log: LogFacts) -> Markup:
-    view = None if log.view is None else quorum(log, log.view)
+def _log(log: LogFacts, damaged: Collection[str]) -> Markup:
+    view = None if log.view is None else quorum(log, log.view, damaged)
     return joined([view, timelines(log), epoch_lengths(log.leads)])
 
 

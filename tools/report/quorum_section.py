@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quorum of a raft log in a report: which voters are here, who could be elected, what may be lost."""
 
+from collections.abc import Collection, Iterator
+
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.tools.auditing.contents.records_at_risk import at_risk_words
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
-from raftlog.tools.auditing.history.quorum_words import lag_or_fork, view_words
-from raftlog.tools.auditing.history.verdict_words import committed_by
+from raftlog.tools.auditing.history.quorum_words import lag_or_fork, state_words
+from raftlog.tools.auditing.history.verdict_words import advice_words, committed_by, copy_names, verdict_words
 from raftlog.tools.report.gathering import LogFacts, ReplicaFacts
 from raftlog.tools.report.markup import Markup, element, escaped, joined
-from raftlog.tools.report.tables import Cell, facts, listed, table
+from raftlog.tools.report.tables import Cell, facts, listed, ordered, table
 from raftlog.uuid_text import uuid_to_text
 
 _COLUMNS = (
     "Node",
     "Role",
-    "Electable",
+    "Could lead",
     "Damage",
     "Log start",
     "Ends at",
@@ -32,8 +34,14 @@ _MOST_ROWS = 240
 _NUMERIC = frozenset({4, 5, 6, 7, 8})
 
 
-def quorum(log: LogFacts, view: QuorumView) -> Markup:
-    """Return the state of a quorum, derived from the ends of its logs, with a table of its replicas."""
+def quorum(log: LogFacts, view: QuorumView, damaged: Collection[str] = ()) -> Markup:
+    """Return the state of a quorum, derived from the ends of its logs, with a table of its replicas.
+
+    Args:
+        log: the raft log.
+        view: of its quorum.
+        damaged: log directories with damaged files, of whichever partition.
+    """
     by_path = {replica.log_directory: replica for replica in log.replicas}
     majority = "here" if view.has_majority else "NOT here"
     status = facts(
@@ -56,12 +64,26 @@ def quorum(log: LogFacts, view: QuorumView) -> Markup:
         [
             element("h3", "Quorum"),
             status,
-            listed([*view_words(view), *at_risk_words(view, log.at_risk)]),
+            element("p", "To go on with this quorum:"),
+            ordered([*_damage_beside(log, view, damaged), *advice_words(view.judgement)]),
+            element("p", "Why, and what is known of it:"),
+            listed([*verdict_words(view), *state_words(view), *at_risk_words(view, log.at_risk)]),
             element("p", _NOTE, class_="note"),
             table("Replicas, and voters that are not here", _COLUMNS, rows, _NUMERIC),
             element("p", f"{rest:,} more are not shown.", class_="note") if rest > 0 else None,
         ]
     )
+
+
+def _damage_beside(log: LogFacts, view: QuorumView, damaged: Collection[str]) -> Iterator[str]:
+    """Yield which of the directories to start have damage all the same, which the quorum does not need."""
+    mine = {replica.log_directory for replica in log.replicas if replica.is_damaged}
+    copies = [copy for copy in view.judgement.start if copy.path in mine or copy.path in damaged]
+    if copies:
+        yield (
+            f"Look first at the damaged files of {copy_names(copies)}, as the start of this page says. This quorum does"
+            " not need them, but a start may cut their logs there."
+        )
 
 
 def _row(member: Member, replica: ReplicaFacts | None) -> tuple[Cell, ...]:
@@ -92,7 +114,7 @@ def _directory_cell(member: Member) -> Markup:
 def _electable_text(member: Member) -> str | None:
     if member.electable is None:
         return None
-    return "yes" if member.electable else "by absent voters" if member.electable_with_absent else "no"
+    return "yes" if member.electable else "with absent voters" if member.electable_with_absent else "no"
 
 
 def _damage_text(member: Member, replica: ReplicaFacts) -> str:

@@ -18,8 +18,8 @@ color:var(--text);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.6rem;line-height:1.25;margin:.25rem 0 .75rem}
 h2{font-size:1.25rem;margin:2.5rem 0 .5rem;padding-top:.75rem;border-top:1px solid var(--line)}
 h3{font-size:1.05rem;margin:1.5rem 0 .4rem}
-p,ul,dl{margin:.5rem 0;max-width:75rem}
-ul{padding-left:1.25rem}
+p,ul,ol,dl{margin:.5rem 0;max-width:75rem}
+ul,ol{padding-left:1.25rem}
 a{color:var(--link)}
 nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;list-style:none;padding:0}
 code{font:.875em/1.4 ui-monospace,monospace;background:var(--panel);padding:.1em .25em;border-radius:3px}

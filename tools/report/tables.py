@@ -51,6 +51,11 @@ def listed(lines: Iterable[str]) -> Markup:
     return element("ul", *(element("li", escaped(line, _LONGEST_LINE)) for line in lines))
 
 
+def ordered(lines: Iterable[str]) -> Markup:
+    """Return a numbered list of sentences."""
+    return element("ol", *(element("li", escaped(line, _LONGEST_LINE)) for line in lines))
+
+
 def plain_list(things: Iterable[object]) -> str:
     """Return things with commas between them; empty for none."""
     return ", ".join(map(str, things))

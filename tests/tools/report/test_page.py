@@ -21,6 +21,8 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.report.page import Report
 from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
+from tests.tools.auditing.made_segments import data_batch
+from tests.tools.made_logs import flip
 from tests.tools.report.made_reports import (
     METADATA,
     PARTITION,
@@ -96,10 +98,40 @@ def test_a_clean_quorum_needs_nothing(clean: Node) -> None:
     assert "22 of 22 segments and snapshots" in section(clean, "What is safe")
     assert re.search(rf"4 partitions without such a finding in .*/n4/{METADATA}", section(clean, "What is safe"))
     quorum = section(clean, "Log __cluster_metadata-0")
-    for words in ("3 of epoch 4", "here: 3 of 3 voters", "Could be elected: 3, 4", "5_Wp38SKlmI15kjtncBbcA"):
+    for words in (
+        "3 of epoch 4",
+        "here: 3 of 3 voters",
+        "Kafka could elect, if all voters here were started: 3, 4.",
+        "5_Wp38SKlmI15kjtncBbcA",
+    ):
         assert words in quorum
     assert "offset 114, epoch 3: added 4" in titles(clean)
     assert "epoch 3, led by 1: offsets 67 to 147" in titles(clean)
+
+
+def test_what_to_do_with_a_quorum_comes_first_and_once(clean: Node) -> None:
+    """The section of a quorum begins with the steps, numbered, with their commands; what explains them has none."""
+    (steps,) = clean.all("ol")
+    (reasons,) = (node for node in clean.all("ul") if "Verdict: " in node.words)
+    assert "Seed to go on from" in steps.words
+    assert "kafka-metadata-quorum.sh" in steps.words
+    assert "Seed to go on from" not in reasons.words
+
+
+@pytest.mark.parametrize("is_of_a_topic", [True, False])
+def test_damage_beside_what_a_quorum_needs_is_named(is_of_a_topic: bool, tmp_path: Path) -> None:
+    """A node to start whose disk has damage that the quorum does not need is named before the start."""
+    quorum = copy_quorum(tmp_path)
+    path = quorum / "n3" / METADATA / f"{0:020}.log"
+    if is_of_a_topic:
+        (quorum / "n3/orders-0").mkdir()
+        path = quorum / "n3/orders-0" / f"{0:020}.log"
+        path.write_bytes(data_batch(0, 1, 11, 1))
+    flip(path, path.stat().st_size // 2)
+    log = section(outline(report_of(quorum)), f"Log {METADATA}")
+
+    assert re.search(r"Look first at the damaged files of node 3 \(.*/n3\), as the start of this page says", log)
+    assert log.index("Look first at the damaged files") < log.index("Start: ")
 
 
 def test_a_damaged_quorum_is_explained(damaged: Node) -> None:
@@ -201,7 +233,7 @@ def test_a_single_partition_has_no_quorum() -> None:
     log = section(page, "Log txn-0")
     assert "Epochs" in log
     assert "Voters" not in log
-    assert "Electable" not in log
+    assert "Could lead" not in log
 
 
 def damaged_topics(count: int, *, has_twin: bool = False) -> str:
@@ -268,7 +300,8 @@ def test_logs_of_two_clusters_are_told_apart() -> None:
     labels = [f"{METADATA} of cluster one, nodes 1, 2", f"{METADATA} of cluster two, node 3"]
     headings = {node.words for node in page.all("h2")}
     links = {node.words for node in page.all("a")}
-    assert {f"Log {each}" for each in labels} <= headings & links
+    assert {f"Log {each}" for each in labels} <= headings
+    assert set(labels) <= links
     steps = section(page, "What to do next")
     assert all(f"{each}: " in steps for each in labels)
 
@@ -319,9 +352,10 @@ def test_a_replica_that_only_absent_voters_could_elect_is_named() -> None:
     steps = section(page, "What to do next")
     assert "the files cannot tell whether committed records are missing: 1 of 3 voters is here" in steps
     assert "Start nothing yet: find the directories of the other voters first." in steps
+    assert "If the others cannot be found at all: what only they had is gone, committed or not." in steps
     assert "Copy before a restart truncates it: what is left of node 1 (n1) from offset 6 on." in steps
     quorum = section(page, f"Log {METADATA}")
-    assert "by absent voters" in quorum
+    assert "with absent voters" in quorum
     assert "from offset 6" in quorum
 
 

@@ -4,15 +4,21 @@
 from collections.abc import Iterable, Iterator
 
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
-from raftlog.tools.auditing.history.verdict_words import offsets_text, verdict_words
+from raftlog.tools.auditing.history.verdict_words import advice_words, offsets_text, verdict_words
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict
 from raftlog.tools.terminal.value_text import ids_text
 from raftlog.voters.voter_set import ReplicaKey
 
 
 def view_words(view: QuorumView) -> Iterator[str]:
-    """Yield conclusions: the verdict, whether the quorum can continue, who could lead it, and what may be lost."""
+    """Yield conclusions: the verdict, what to do, and what ``state_words`` says."""
     yield from verdict_words(view)
+    yield from advice_words(view.judgement)
+    yield from state_words(view)
+
+
+def state_words(view: QuorumView) -> Iterator[str]:
+    """Yield whether the quorum can continue, which voters Kafka could elect, and what may be lost."""
     majority = view.voters.majority_size
     absent = _names(member for member in view.members if member.status == "Absent")
     missing = f"; {absent} not given" if absent else ""
@@ -44,11 +50,11 @@ def _elections(view: QuorumView) -> Iterator[str]:
     whole = [member for member in view.members if member.quarantined_from is None and member.has_state]
     unable = _names(member for member in whole if member.electable_with_absent is False)
     if able:
-        yield f"Could be elected: {able}, as no majority here has a longer log."
+        yield f"Kafka could elect, if all voters here were started: {able}. No majority is more up to date."
     if with_help:
-        yield f"Could be elected by voters that were not given: {with_help}, if their logs are not longer."
+        yield f"Kafka could elect, with votes of voters that were not given: {with_help}, if these do not have more."
     if unable:
-        yield f"Could not be elected: {unable}, behind a majority."
+        yield f"Kafka would not elect: {unable}, as a majority is more up to date."
 
 
 def _copies(view: QuorumView) -> Iterator[str]:

@@ -24,14 +24,13 @@ _KEPT_BY_SEED: Final = frozenset({Reason.VOTERS_LACK_PROVEN, Reason.REWRITTEN, R
 
 
 def verdict_words(view: QuorumView) -> Iterator[str]:
-    """Yield the verdict, what proves it, and what to do."""
+    """Yield the verdict, and what proves it."""
     judgement = view.judgement
     yield f"{quorum_verdict(view)}."
     yield from _caveats(view)
     yield from _proof_lines(judgement)
     yield from _fork_lines(judgement)
     yield from _change_line(judgement)
-    yield from advice_words(judgement)
 
 
 def quorum_verdict(view: QuorumView) -> str:
@@ -192,6 +191,12 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
     else:
         yield "Seed to go on from: none, as no copy that Kafka starts on has all that is proven."
     match judgement.way:
+        case Way.FIND_MORE if seed is not None:
+            yield (
+                "If the others cannot be found at all: what only they had is gone, committed or not. Then copy the"
+                " seed, and name it the only voter by hand (salvage). Should they turn up later, never start them"
+                " as they are."
+            )
         case Way.START:
             leaders = copy_names(judgement.start_leaders)
             yield f"Start: {copy_names(judgement.start)}. Kafka elects one with all that must be kept: {leaders}."

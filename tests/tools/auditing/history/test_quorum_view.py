@@ -315,6 +315,6 @@ def test_words_about_damage_and_absent_voters() -> None:
     words = list(view_words(view_of(damaged(replica(1, 10), 5), replica(2, 4))))
 
     assert any(line.startswith("Damaged: the log of 1 from offset 5 on") for line in words)
-    assert "Could be elected by voters that were not given: 1, if their logs are not longer." in words
+    assert "Kafka could elect, with votes of voters that were not given: 1, if these do not have more." in words
     assert "May be lost: offsets 5 to 6 of 2, as a replica without them could be elected." in words
     assert not any(line.startswith("Nothing can be lost") for line in words)
