@@ -4,6 +4,7 @@
 from typing import Any, Final
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing import batch_reader
 from raftlog.tools.auditing.acts import acted_records
 from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
 from raftlog.tools.auditing.contents import records_at_risk
@@ -233,7 +234,7 @@ MUTANTS: Final = (
         "R-at-risk-within-a-batch",
         "a range may start within a batch",
         "dump-log of the same offsets",
-        swapped(records_at_risk, "_batches", _from_its_base_offset),
+        swapped(batch_reader, "batches_in_range", _from_its_base_offset),
         (AT_RISK,),
     ),
     Mutant(

@@ -334,12 +334,7 @@ def snapshot_twin_of_other_value(ground: Ground) -> Spot:
     """Two replicas have snapshots with the same id, one of which has a record twice in place of another record."""
     found = _snapshots(ground, within_log=False)
     path = ground.pick(path for path in found if _has_twins(path, found))
-    segment = Segment(path)
-    records = _data_records(segment)
-    index, number = ground.pick(records)
-    other = ground.pick(value for value in records.values() if value != records[index, number])
-    segment.batches[index] = change_record(segment.batches[index], number, value=other)
-    segment.overwrite()
+    _repeat_a_record(ground, path)
     return Spot(path, other_path=ground.pick(other for other in found if other.name == path.name and other != path))
 
 
@@ -347,12 +342,7 @@ def snapshot_twin_of_other_value(ground: Ground) -> Spot:
 def snapshot_of_other_records(ground: Ground) -> Spot:
     """A snapshot without a twin has a record twice in place of another record; the CRC holds."""
     path = _continued(ground)
-    segment = Segment(path)
-    records = _data_records(segment)
-    index, number = ground.pick(records)
-    other = ground.pick(value for value in records.values() if value != records[index, number])
-    segment.batches[index] = change_record(segment.batches[index], number, value=other)
-    segment.overwrite()
+    _repeat_a_record(ground, path)
     return Spot(path, offset=end_offset(path))
 
 
@@ -372,6 +362,16 @@ def snapshot_of_another_leader_epoch(ground: Ground) -> Spot:
     segment.batches[index] = change_record(segment.batches[index], number, value=write_metadata_record(changed))
     segment.overwrite()
     return Spot(path, offset=end_offset(path))
+
+
+def _repeat_a_record(ground: Ground, path: Path) -> None:
+    """Write a record of a snapshot in place of another one, too."""
+    segment = Segment(path)
+    records = _data_records(segment)
+    index, number = ground.pick(records)
+    other = ground.pick(value for value in records.values() if value != records[index, number])
+    segment.batches[index] = change_record(segment.batches[index], number, value=other)
+    segment.overwrite()
 
 
 def _continued(ground: Ground, kind: str = "TopicRecord") -> Path:

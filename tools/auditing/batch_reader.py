@@ -9,7 +9,7 @@ from raftlog.errors import StorageError
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import split
 from raftlog.storage.reading.file_source import open_source
-from raftlog.tools.auditing.evidence import FileEvidence
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.unread_files import unread
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
@@ -29,6 +29,27 @@ def read_batches(segment: FileEvidence, start_offset: int, end_offset: int) -> I
     A file that was deleted or became unreadable after the survey yields no more batches.
     """
     return Rereading()(segment, start_offset, end_offset)
+
+
+def batches_in_range(
+    log: PartitionEvidence, start: int, end: int, read: BatchReader
+) -> Iterator[tuple[FileEvidence, RecordBatch]]:
+    """Yield the sound batches of a surveyed log that have offsets of a range, with their segments, in order.
+
+    Args:
+        log: the log.
+        start: inclusive; the first batch may start before it.
+        end: exclusive; the last batch may end after it.
+        read: reads the batches.
+    """
+    for segment in log.segments:
+        extent = segment.extent
+        if extent is not None and extent.start_offset < end and extent.end_offset > start:
+            # The range may start within a batch, so reading begins with the block that has it.
+            before = [block.start_offset for block in segment.blocks if block.start_offset <= start]
+            for batch in read(segment, max(before, default=0), end):
+                if batch.next_offset > start:
+                    yield segment, batch
 
 
 @attrs.frozen

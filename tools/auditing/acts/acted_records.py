@@ -17,7 +17,7 @@ from raftlog.errors import RaftLogError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.messages.metadata import read_metadata_record
-from raftlog.tools.auditing.batch_reader import BatchReader
+from raftlog.tools.auditing.batch_reader import BatchReader, batches_in_range
 from raftlog.tools.auditing.evidence import PartitionEvidence
 
 MOST_BYTES: Final = 64 << 20
@@ -187,26 +187,21 @@ def _before(log: PartitionEvidence, end: int, read: BatchReader) -> Iterator[_Se
 
 def _of_log(log: PartitionEvidence, start: int, end: int, read: BatchReader) -> Iterator[_Seen | _Gap]:
     expected, size_bytes = start, 0
-    for segment in log.segments:
-        extent = segment.extent
-        if extent is None or extent.start_offset >= end or extent.end_offset <= start:
-            continue
-        before = [block.start_offset for block in segment.blocks if block.start_offset <= start]
-        for batch in read(segment, max(before, default=0), end):
-            size_bytes += batch.size_bytes
-            if size_bytes > MOST_BYTES:
-                yield _Gap()
-                return
-            if batch.base_offset > expected:
-                yield _Gap()
-            yield from _of_batch(batch, start, end)
-            expected = batch.next_offset
+    for _, batch in batches_in_range(log, start, end, read):
+        size_bytes += batch.size_bytes
+        if size_bytes > MOST_BYTES:
+            yield _Gap()
+            return
+        if batch.base_offset > expected:
+            yield _Gap()
+        yield from _of_batch(batch, start, end)
+        expected = batch.next_offset
     if expected < end:
         yield _Gap()
 
 
 def _of_batch(batch: RecordBatch, start: int, end: int) -> Iterator[_Seen | _Gap]:
-    if batch.is_control or batch.next_offset <= start:
+    if batch.is_control:
         return
     try:
         for record in batch.records(check_crc=False):

@@ -10,7 +10,7 @@ from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.records.messages.metadata import read_metadata_record
 from raftlog.tools.auditing.agreement.metadata_image import MetadataImage, StateDifference, UnknownStateError
 from raftlog.tools.auditing.agreement.snapshot_contents import ContentReader, read_contents
-from raftlog.tools.auditing.batch_reader import BatchReader, read_batches
+from raftlog.tools.auditing.batch_reader import BatchReader, batches_in_range, read_batches
 from raftlog.tools.auditing.contents.record_subjects import subject_of, subject_text
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.catalogue.findings import Finding
@@ -49,7 +49,7 @@ def judge_snapshot_records(
             (first, snapshot), *ids = ids
             image, at, base = _image_of(snapshot, contents), first.offset, snapshot.task.path
         for id_, snapshot in ids:
-            _replay(image, log.segments, at, id_.offset, read)
+            _replay(image, log, at, id_.offset, read)
             at = id_.offset
             state = _image_of(snapshot, contents)
             found = next(state.differences(image), None)
@@ -66,7 +66,7 @@ def _image_of(snapshot: FileEvidence, contents: ContentReader) -> MetadataImage:
     return image
 
 
-def _replay(image: MetadataImage, segments: Sequence[FileEvidence], start: int, end: int, read: BatchReader) -> None:
+def _replay(image: MetadataImage, log: PartitionEvidence, start: int, end: int, read: BatchReader) -> None:
     """Apply the records of a log from one offset to another.
 
     Raises:
@@ -75,20 +75,13 @@ def _replay(image: MetadataImage, segments: Sequence[FileEvidence], start: int, 
         RaftLogError: one cannot be decoded.
     """
     expected = start
-    for segment in segments:
-        extent = segment.extent
-        if extent is None or extent.start_offset >= end or extent.end_offset <= start:
-            continue
-        before = [block.start_offset for block in segment.blocks if block.start_offset <= start]
-        for batch in read(segment, max(before, default=0), end):
-            if batch.next_offset <= start:
-                continue
-            if batch.base_offset > expected:
-                raise _LogEndsError
-            expected = batch.next_offset
-            for record in () if batch.is_control else batch.records(check_crc=False):
-                if start <= record.offset < end:
-                    image.replay(read_metadata_record(record.value))
+    for _, batch in batches_in_range(log, start, end, read):
+        if batch.base_offset > expected:
+            raise _LogEndsError
+        expected = batch.next_offset
+        for record in () if batch.is_control else batch.records(check_crc=False):
+            if start <= record.offset < end:
+                image.replay(read_metadata_record(record.value))
     if expected < end:
         raise _LogEndsError
 

@@ -14,9 +14,9 @@ import attrs
 from raftlog.errors import RaftLogError
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.messages.control import ControlRecordType, read_control_key
-from raftlog.tools.auditing.batch_reader import BatchReader, read_batches
+from raftlog.tools.auditing.batch_reader import BatchReader, batches_in_range, read_batches
 from raftlog.tools.auditing.contents.record_subjects import kind_and_subject, subject_text, topic_of
-from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.auditing.history.verdict_words import copy_name, has, offsets_text
 from raftlog.tools.terminal.value_text import ids_text, time_text
@@ -167,7 +167,7 @@ def describe_records(
     subjects: dict[str, dict[tuple[UUID | None, str], None]] = {}
     names: dict[UUID, str] = {}
     file, timestamps, read_to, record_count, size_bytes = None, list[int](), start, 0, 0
-    for segment, batch in _batches(replica, start, end, read):
+    for segment, batch in batches_in_range(replica, start, end, read):
         if record_count >= MOST_RECORDS or size_bytes >= MOST_BYTES:
             break
         file = file or segment.task.path
@@ -188,19 +188,6 @@ def describe_records(
         kinds.append(KindOfRecords(name, count, shown, len(found)))
     first, last = (min(timestamps), max(timestamps)) if timestamps else (None, None)
     return RecordsAtRisk(replica.place.log_directory, start, end, file, first, last, read_to, tuple(kinds))
-
-
-def _batches(
-    replica: PartitionEvidence, start: int, end: int, read: BatchReader
-) -> Iterator[tuple[FileEvidence, RecordBatch]]:
-    for segment in replica.segments:
-        extent = segment.extent
-        if extent is not None and extent.start_offset < end and extent.end_offset > start:
-            # The range may start within a batch, so reading begins with the block that has it.
-            before = [block.start_offset for block in segment.blocks if block.start_offset <= start]
-            for batch in read(segment, max(before, default=0), end):
-                if batch.next_offset > start:
-                    yield segment, batch
 
 
 def _kinds(
