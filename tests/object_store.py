@@ -118,3 +118,16 @@ def running_object_store() -> Iterator[ObjectStore]:
             server.stop()
             log.removeHandler(handler)
             log.propagate = was_propagated
+
+
+def copied(uri: str, folder: Path) -> Path:
+    """Copy an output to a folder, for a reading without our code for object stores."""
+    from pyarrow.fs import FileSelector, FileSystem, FileType
+
+    store, key = FileSystem.from_uri(uri)
+    for info in store.get_file_info(FileSelector(key, recursive=True, allow_not_found=True)):
+        if info.type == FileType.File:
+            path = folder / info.path.removeprefix(f"{key}/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(store.open_input_file(info.path).read())
+    return folder

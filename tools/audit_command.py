@@ -62,7 +62,7 @@ def parser_of(program: str) -> Parser:
         "--out",
         required=True,
         metavar="DIR",
-        help="where to write the results: a new directory, or that of an earlier audit",
+        help="where to write the results: a new directory or that of an earlier audit, or a URI such as s3://BUCKET/KEY",
     )
     parser.add_argument(
         "--fresh",

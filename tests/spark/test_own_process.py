@@ -3,15 +3,19 @@
 
 import os
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.golden_files import GOLDEN
 from tests.hang_limit import HANG_S
+from tests.object_store import ObjectStore, copied
+from tests.spark.audit_results import audit_locally
 from tests.spark.own_process import python_without_raftlog, run_python
 
 pytestmark = pytest.mark.spark
@@ -161,3 +165,43 @@ def test_spark_submit_runs_with_what_spark_env_prints(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout.splitlines() == ["true 1048576", "320"], done.stderr
+
+
+def test_an_audit_into_an_object_store(java: str, object_store: ObjectStore, tmp_path: Path) -> None:
+    """Without a shared directory, the results are those of one machine; later runs reuse and sort out evidence.
+
+    The driver runs in an empty directory, and its workers reach nothing but the store and the audited files.
+    """
+    object_store.make_bucket("spark")
+    uri = object_store.uri("spark", "audits/of logs")
+    nodes = [str(GOLDEN / "dynamic-quorum/data" / name) for name in ("n1", "n2", "n3")]
+    code = """
+        import sys
+
+        import raftlog.spark
+        from raftlog.tools.spark.audit_job import main
+        from raftlog.tools.spark.session import session
+
+        uri, *nodes = sys.argv[1:]
+        with session("local[2]") as spark:
+            main([*nodes, "--out", uri], spark)
+            main([*nodes, "--out", uri], spark)
+            main([*nodes[:1], "--out", uri], spark)
+            main([*nodes[:1], "--out", uri, "--fresh"], spark)
+            print(raftlog.spark.audit(spark, nodes[:1], out=uri).findings.count())
+    """
+    (tmp_path / "empty").mkdir()
+    done = run_python(code, tmp_path / "empty", uri, *nodes, JAVA_HOME=java, PYSPARK_PYTHON=sys.executable)
+    lines = [line.partition("bytes, ")[2].partition(" unchanged")[0] for line in done.stdout.splitlines()]
+    count, one = (int(re.findall(r"(\d+) files, ", line)[0]) for line in done.stdout.splitlines()[1:3])
+    assert lines[:4] == ["0", str(count), str(one), "0"], done.stderr
+    copy = copied(uri, tmp_path / "copy")
+    evidence = [path for path in (copy / "evidence").iterdir() if path.suffix == ".parquet"]
+    assert sum(len(pq.read_table(path)) for path in evidence) < one * 2
+    assert not any((copy / "spark-work").rglob("*.parquet"))
+    assert list((tmp_path / "empty").iterdir()) == []
+    local = audit_locally(tmp_path / "local", *nodes)
+    first = min(path.stem for path in (copy / "runs").iterdir())
+    for table in ("findings", "epochs", "voter_timeline"):
+        here = pq.read_table(tmp_path / "local" / table / f"{local.run_id}.parquet").drop_columns("run_id")
+        assert pq.read_table(copy / table / f"{first}.parquet").drop_columns("run_id").equals(here)

@@ -259,10 +259,10 @@ def test_credentials_are_not_shown(uri: str, tmp_path: Path) -> None:
 
 
 def test_results_stay_local(tmp_path: Path) -> None:
-    """Results are not written to a URI, nor to a source that is named by ``file:``."""
+    """A report is not written to a URI, and results not to a source that is named by ``file:``."""
     write_log(tmp_path / "orders-0", batch())
 
-    remote = run("audit", "--out", "s3://bucket/out", tmp_path)
+    remote = run("verify", "--report", "s3://bucket/report.html", tmp_path)
     inside = run("audit", "--out", tmp_path / "out", f"file://{tmp_path}")
 
     assert remote.exit_code == inside.exit_code == 1

@@ -5,7 +5,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -13,11 +12,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from raftlog.errors import OptionError
+from raftlog.file_paths import local_or_remote
 from raftlog.tools.spark.spark_failure import failures_of
 from raftlog.tools.terminal.audit_options import prepare_to_survey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from raftlog.tools.auditing.object_paths import OutputPath
 
 _MASTER: Final = "spark.master"
 _REPORT: Final = "report.html"
@@ -61,8 +63,9 @@ def audit(
     Args:
         spark: the session to work in; of Spark Connect too.
         paths: log directories, or other paths that ``raftlog audit`` takes.
-        out: a directory that this process and all workers see under this path, as of ``raftlog audit --out``: results
-            and evidence stay there, and a later audit into it reads only files that have changed. With None, a
+        out: a directory that this process and all workers see under this path, or a URI that all of them reach, as of
+            ``raftlog audit --out``: results and evidence stay there, and a later audit into it reads only files that
+            have changed. With None, a
             temporary directory is used, and everything is read; only a session whose master is ``local`` can do that.
         fresh: whether to read unchanged files too.
         messages: whether to decode the messages in records of the metadata log too.
@@ -84,22 +87,24 @@ def audit(
 
 def _audited(spark: SparkSession, sources: Sequence[str], out: str, *, fresh: bool, messages: bool) -> AuditFrames:
     # Only now: importing raftlog.spark stays cheap, and numpy comes with these.
+    from raftlog.tools.auditing.object_paths import output_path
     from raftlog.tools.auditing.run.audit_tables import TABLES
     from raftlog.tools.auditing.run.full_audit import audit_into
     from raftlog.tools.report.page import Report
     from raftlog.tools.spark.audit.audit_engine import SparkEngine
 
     outcome = audit_into(out, sources, SparkEngine(spark, sources, fresh, messages), Report(sources))
-    frames = {table: _frame(spark, Path(out, table, f"{outcome.run_id}.parquet")) for table in TABLES}
-    page = Path(out, _REPORT).read_text("utf-8")
+    written = output_path(local_or_remote(out))
+    frames = {table: _frame(spark, written / table / f"{outcome.run_id}.parquet") for table in TABLES}
+    page = (written / _REPORT).read_bytes().decode()
     return AuditFrames(outcome.run_id, outcome.account.verdict, page, **frames)
 
 
-def _frame(spark: SparkSession, path: Path) -> "DataFrame":
+def _frame(spark: SparkSession, path: "OutputPath") -> "DataFrame":
     import pyarrow.parquet as pq
 
-    with failures_of("making DataFrames"):
-        return spark.createDataFrame(pq.ParquetFile(path).read())
+    with failures_of("making DataFrames"), path.open("rb") as file:
+        return spark.createDataFrame(pq.ParquetFile(file).read())
 
 
 @contextlib.contextmanager
@@ -112,7 +117,8 @@ def _output(spark: SparkSession, out: "str | os.PathLike[str] | None") -> Iterat
     if not master.startswith("local"):
         raise OptionError(
             "out",
-            f"the workers of {master} may be on other machines: name a directory that they and this process share",
+            f"the workers of {master} may be on other machines: name a directory that they and this process share, or"
+            " a URI that all of them reach",
         )
     with tempfile.TemporaryDirectory(prefix="raftlog-audit-") as folder:
         yield folder

@@ -46,7 +46,7 @@ def remote_status(path: str) -> RemoteStatus:
         MissingFileError: there is nothing at the path.
         StorageError: the file system cannot be reached, or refuses.
     """
-    file_system, place = _locate(path)
+    file_system, place = locate_remote(path)
     try:
         found = _status(file_system.get_file_info([place])[0])
     except Exception as error:
@@ -67,7 +67,7 @@ def list_below(path: str) -> tuple[str, Iterator[RemoteStatus]]:
     """
     from pyarrow.fs import FileSelector
 
-    file_system, place = _locate(path)
+    file_system, place = locate_remote(path)
     try:
         infos = file_system.get_file_info(FileSelector(place, recursive=True))
     except Exception as error:
@@ -82,7 +82,7 @@ def open_remote(path: str) -> "NativeFile":
         MissingFileError: there is no such file.
         StorageError: it cannot be opened.
     """
-    file_system, place = _locate(path)
+    file_system, place = locate_remote(path)
     try:
         return file_system.open_input_file(place)
     except Exception as error:
@@ -111,7 +111,7 @@ def _status(info: "FileInfo") -> RemoteStatus | None:
     return RemoteStatus(info.path, is_directory, 0 if is_directory else info.size or 0, info.mtime_ns)
 
 
-def _locate(path: str) -> tuple["FileSystem", str]:
+def locate_remote(path: str) -> tuple["FileSystem", str]:
     """Return the file system of a remote path, and the path in it."""
     parts = remote_path(path)
     try:

@@ -14,7 +14,7 @@
     report.html                 of the last complete run
 
 Results are written under names that begin with a dot, and renamed when they are complete. The next run removes what a
-killed run has left behind.
+killed run has left behind. The same files are objects where ``--out`` is a URI, except for the lock.
 """
 
 import itertools
@@ -28,19 +28,21 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from raftlog.errors import LogDirectoryError, StorageError
 from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.tools.auditing.object_paths import OutputPath
 from raftlog.tools.auditing.run.audit_tables import TABLES, Row, schema
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_MARKER: Final = "raftlog-audit.json"
+MARKER: Final = "raftlog-audit.json"
 _FORMAT: Final = 1
+MARKED: Final = json.dumps({"kind": "raftlog_audit", "format": _FORMAT}) + "\n"
 _LOCK: Final = "lock"
-_STORE: Final = "evidence.sqlite"
-_EVIDENCE: Final = "evidence"
-_WORK: Final = "spark-work"
-_SUMMARY: Final = "summary.json"
-_REPORT: Final = "report.html"
+STORE: Final = "evidence.sqlite"
+EVIDENCE: Final = "evidence"
+WORK: Final = "spark-work"
+SUMMARY: Final = "summary.json"
+REPORT: Final = "report.html"
 _ROW_GROUP_COUNT: Final = 8192
 """Number of rows that are held in memory before they are written."""
 
@@ -73,17 +75,17 @@ class AuditOutput:
     @property
     def store_path(self) -> str:
         """Path of the evidence for runs on one machine."""
-        return str(self._directory / _STORE)
+        return str(self._directory / STORE)
 
     @property
-    def evidence_folder(self) -> Path:
+    def evidence_folder(self) -> OutputPath:
         """Folder of the evidence for runs on Spark, in which several machines write."""
-        return self._directory.absolute() / _EVIDENCE
+        return self._directory.absolute() / EVIDENCE
 
     @property
-    def work_folder(self) -> Path:
+    def work_folder(self) -> OutputPath:
         """Folder by which driver and workers pass work and outcomes to each other."""
-        return self._directory.absolute() / _WORK
+        return self._directory.absolute() / WORK
 
     def add(self, table: str, row: Row) -> None:
         """Add a row to a table; ``run_id`` is filled in.
@@ -106,7 +108,7 @@ class AuditOutput:
         try:
             for table in reversed(TABLES):
                 self._tables[table].complete()
-            for name, text in ((_REPORT, report), (_SUMMARY, json.dumps(summary, indent=2) + "\n")):
+            for name, text in ((REPORT, report), (SUMMARY, json.dumps(summary, indent=2) + "\n")):
                 part = self._directory / f".{name}"
                 part.write_text(text, "utf-8")
                 part.replace(self._directory / name)
@@ -194,13 +196,13 @@ def _claim(directory: Path, run_id: str) -> None:
     """Create the directory, or check that it is an audit's output; several runs may do so at the same time."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        marker, part = directory / _MARKER, f".{_MARKER}."
+        marker, part = directory / MARKER, f".{MARKER}."
         is_foreign = any(not path.name.startswith(part) for path in directory.iterdir())
         if not marker.exists():  # Checked after the listing: another run may create it first, and then the other files.
             if is_foreign:
                 raise LogDirectoryError(f"{directory} exists, is not empty and is not the output of raftlog audit")
             written = directory / f"{part}{run_id}"
-            written.write_text(json.dumps({"kind": "raftlog_audit", "format": _FORMAT}) + "\n")
+            written.write_text(MARKED)
             written.replace(marker)
     except OSError as error:
         raise StorageError(str(directory), "open", error.strerror or str(error)) from error
@@ -210,8 +212,14 @@ def _claim(directory: Path, run_id: str) -> None:
 
 def _is_ours(marker: Path) -> bool:
     try:
-        return bool(json.loads(marker.read_bytes()).get("format") == _FORMAT)
-    except (ValueError, AttributeError):
-        return False
+        return is_of_this_format(marker.read_bytes())
     except OSError as error:
         raise StorageError(str(marker), "read", error.strerror or str(error)) from error
+
+
+def is_of_this_format(marker: bytes) -> bool:
+    """Whether the content of the marker is that of this version of the output."""
+    try:
+        return bool(json.loads(marker).get("format") == _FORMAT)
+    except (ValueError, AttributeError):
+        return False

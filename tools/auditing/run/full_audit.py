@@ -10,8 +10,9 @@ import attrs
 
 from raftlog.tools.auditing.crash_isolation import attempted
 from raftlog.tools.auditing.judgement.judgement import Judged
-from raftlog.tools.auditing.run.audit_output import AuditOutput, check_outside
+from raftlog.tools.auditing.run.audit_output import AuditOutput
 from raftlog.tools.auditing.run.audit_tables import Row, check_row, finding_rows, run_row, timeline_rows
+from raftlog.tools.auditing.run.object_store_output import checked_output, open_output
 from raftlog.tools.auditing.run.rule_status import Check, Checks
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.auditing.run.summary import summary_of
@@ -140,7 +141,7 @@ def audit_into(out: str, sources: Sequence[str], engine: Engine, page: Page) -> 
     """Audit, and write the results to a directory.
 
     Args:
-        out: the directory; it is created if it does not exist.
+        out: the directory, which is created if it does not exist; or a URI in an object store.
         sources: as for ``find_tasks``.
         engine: surveys and judges them.
         page: the report, written at the end.
@@ -150,10 +151,10 @@ def audit_into(out: str, sources: Sequence[str], engine: Engine, page: Page) -> 
         StorageError: it cannot be written. The evidence so far is kept for the next run.
         RaftLogError: the engine cannot continue.
     """
-    check_outside(out, sources)
+    out = checked_output(out, sources)
     started = datetime.datetime.now(datetime.UTC)
     run_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-    with AuditOutput(out, run_id) as output:
+    with open_output(out, run_id) as output:
         run = AuditRun(run_id, output, page)
         outcome = AuditOutcome(run_id, page.account, engine(run))
         checks = tuple(page.checks.results(outcome.account))

@@ -7,6 +7,7 @@ and the evidence that log directories are compared with. It reads files of a log
 directories are said to contradict each other.
 """
 
+import contextlib
 import functools
 import itertools
 import os
@@ -26,6 +27,7 @@ from raftlog.errors import SparkJobError, StorageError
 from raftlog.file_paths import is_remote
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
+from raftlog.tools.auditing.object_paths import ObjectPath, OutputPath
 from raftlog.tools.auditing.run.evidence_store import key_of
 from raftlog.tools.auditing.run.full_audit import AuditRun
 from raftlog.tools.auditing.run.run import tasks_of
@@ -35,15 +37,20 @@ from raftlog.tools.auditing.survey.survey import survey as survey_file
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.audit.bin_progress import watching_bins
 from raftlog.tools.spark.audit.bins import Slices
-from raftlog.tools.spark.audit.evidence_files import EVIDENCE_COLUMNS, JUDGED, JUDGED_COLUMNS, evidence_path
+from raftlog.tools.spark.audit.evidence_files import JUDGED, JUDGED_COLUMNS, evidence_path
 from raftlog.tools.spark.audit.executor_work import SLICES_COLUMNS, JudgeWork, SurveyWork
 from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in
-from raftlog.tools.spark.audit.plan_file import PLAN_COLUMNS, PlanFile
+from raftlog.tools.spark.audit.plan_file import PlanFile
+from raftlog.tools.spark.audit.stored_evidence import (
+    evidence_frame,
+    local_plan_frame,
+    plan_frame,
+    replace_evidence,
+)
 from raftlog.tools.spark.audit.survey_queue import PlannedSurvey, SurveyQueue
 from raftlog.tools.spark.audit.whole_file import parts_in
 from raftlog.tools.spark.audit.worker_check import check_workers
 from raftlog.tools.spark.spark_failure import failures_of
-from raftlog.tools.spark.spark_paths import path_to_read, path_to_write
 from raftlog.tools.terminal.standard_error import unicode_text
 
 if TYPE_CHECKING:
@@ -53,8 +60,6 @@ _PLAN: Final = "plan.parquet"
 _BINS: Final = "bins"
 _OUTCOMES: Final = "outcomes"
 _OWN: Final = "own.parquet"
-_FOLDED: Final = "folded"
-_REPLACED: Final = "replaced"
 _READING: Final = "reading the evidence of earlier runs"
 
 
@@ -103,13 +108,16 @@ class SparkEngine:
 class _SparkRun:
     """One run of the audit on Spark."""
 
-    def __init__(self, engine: SparkEngine, run: AuditRun, work: Path, slots: int) -> None:
+    def __init__(self, engine: SparkEngine, run: AuditRun, work: OutputPath, slots: int) -> None:
         self._engine = engine
         self._spark = engine.spark
         self._run = run
         self._slots = slots
         self._evidence = run.output.evidence_folder
         self._work = work
+        self._plan_path = (
+            Path(str(work), _PLAN) if isinstance(work, Path) else Path(run.output.store_path).with_name(_PLAN)
+        )
         self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
         self._slices = Slices()
         self._count = 0
@@ -145,7 +153,7 @@ class _SparkRun:
 
     def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> SurveyQueue:
         """List all files: put those with stored evidence into the plan, and the others into bins for the workers."""
-        with PlanFile(self._work / _PLAN) as plan, SurveyQueue(self._work / _BINS, self._slots) as bins:
+        with PlanFile(self._plan_path) as plan, SurveyQueue(self._work / _BINS, self._slots) as bins:
             for number, task in enumerate(tasks):
                 file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
                 if file.key in known:
@@ -187,15 +195,16 @@ class _SparkRun:
             judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, SLICES_COLUMNS).collect()
         yield from outcomes_in(work.outcomes, sorted(row["slice"] for row in judged))
 
-    def _evidence_path(self, bin_number: int) -> Path:
+    def _evidence_path(self, bin_number: int) -> OutputPath:
         return evidence_path(self._evidence, self._run.run_id, bin_number)
 
-    def _own_reused(self) -> Iterator[Path]:
+    def _own_reused(self) -> Iterator[OutputPath]:
         """Write the reused evidence about files of log directories themselves to a file, and yield its path if any."""
         if self._own_reuses:
             with failures_of(_READING):
                 found = self._surveyed_before().where("slice = 0").toArrow()
-            pq.write_table(found, path := self._work / _OWN)
+            with (path := self._work / _OWN).open("wb") as file:
+                pq.write_table(found, file)
             yield path
 
     def _surveyed(self, bins: SurveyQueue) -> "DataFrame":
@@ -217,24 +226,18 @@ class _SparkRun:
 
     def _reused(self) -> "DataFrame":
         """Return the plan: the keys of reused evidence, with slices and numbers of this run."""
-        return self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
+        frame = plan_frame if isinstance(self._work, Path) else local_plan_frame
+        return frame(self._spark, self._plan_path)
 
     def _stored(self) -> "DataFrame":
-        return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
+        return evidence_frame(self._spark, self._evidence)
 
     def _fold(self) -> None:
         """Rewrite the stored evidence without that of files that have changed or no longer exist."""
-        folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
             reused = self._stored().join(self._reused(), "key", "left_semi")
             kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
-            kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
-        try:
-            # After a kill between the two renames, the next run surveys everything, which costs only time.
-            self._evidence.replace(self._work / _REPLACED)
-            folded.replace(self._evidence)
-        except OSError as error:
-            raise StorageError(str(self._evidence), "write", error.strerror or str(error)) from error
+            replace_evidence(kept.dropDuplicates(["key"]), self._evidence, self._work)
 
 
 def _is_relative(source: str) -> bool:
@@ -242,13 +245,17 @@ def _is_relative(source: str) -> bool:
 
 
 @contextmanager
-def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
+def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[OutputPath]:
     """Create a folder for the temporary files of a run, and delete it at the end; prepare the evidence folder."""
     all_work, evidence = run.output.work_folder, run.output.evidence_folder
     work = all_work / run.run_id  # Tasks of a killed run may still write to theirs.
+    is_shared = isinstance(all_work, ObjectPath)  # Without a lock, other work may be of a run that goes on.
     try:
-        shutil.rmtree(all_work, ignore_errors=True)
-        if is_fresh and evidence.exists():
+        if not is_shared:
+            _remove(all_work)
+        if is_fresh and isinstance(evidence, ObjectPath):
+            evidence.remove_tree()
+        elif is_fresh and isinstance(evidence, Path) and evidence.exists():
             shutil.rmtree(evidence)
         evidence.mkdir(exist_ok=True)
         for part in parts_in(evidence):
@@ -260,4 +267,12 @@ def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
     try:
         yield work
     finally:
-        shutil.rmtree(all_work, ignore_errors=True)
+        with contextlib.suppress(StorageError):  # What is left costs space alone.
+            _remove(work if is_shared else all_work)
+
+
+def _remove(folder: OutputPath) -> None:
+    if isinstance(folder, ObjectPath):
+        folder.remove_tree()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -4,9 +4,10 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Final
 
+from raftlog.errors import StorageError
+from raftlog.tools.auditing.object_paths import OutputPath
 from raftlog.tools.auditing.run.run_progress import RunProgress
 from raftlog.tools.spark.audit.evidence_files import bins_done
 
@@ -14,7 +15,7 @@ _INTERVAL_SECONDS: Final = 1.0
 
 
 @contextmanager
-def watching_bins(progress: RunProgress, folder: Path, run_id: str, sizes_bytes: Sequence[int]) -> Iterator[None]:
+def watching_bins(progress: RunProgress, folder: OutputPath, run_id: str, sizes_bytes: Sequence[int]) -> Iterator[None]:
     """Report finished bins inside the block, every second, if the progress is shown.
 
     Args:
@@ -31,7 +32,9 @@ def watching_bins(progress: RunProgress, folder: Path, run_id: str, sizes_bytes:
     def watch() -> None:
         seen: set[int] = set()
         while not has_ended.wait(_INTERVAL_SECONDS):
-            with suppress(OSError):  # Only progress depends on this: a reader of the evidence reports the error.
+            with suppress(
+                OSError, StorageError
+            ):  # Only progress depends on this: a reader of the evidence reports the error.
                 new = bins_done(folder, run_id) - seen
                 progress.passed(sum(sizes_bytes[number] for number in new))
                 seen |= new

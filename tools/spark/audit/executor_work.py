@@ -12,7 +12,6 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -21,6 +20,7 @@ import pyarrow as pa
 from raftlog.file_paths import directory_of, is_remote
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
 from raftlog.tools.auditing.judgement.judgement import Judged, by_path, in_groups, judge_group, kept_of
+from raftlog.tools.auditing.object_paths import OutputPath
 from raftlog.tools.auditing.run.full_audit import AuditPart, Page
 from raftlog.tools.auditing.run.second_look import judge_settled
 from raftlog.tools.catalogue.findings import Finding
@@ -57,8 +57,8 @@ class SurveyWork:
         directory: the one that relative paths start from; None if all paths are absolute.
     """
 
-    bins: Path
-    evidence: Path
+    bins: OutputPath
+    evidence: OutputPath
     run_id: str
     survey: bytes
     directory: str | None
@@ -111,11 +111,11 @@ class JudgeWork:
         outcomes: the folder for outcomes.
     """
 
-    own_evidence: tuple[Path, ...]
+    own_evidence: tuple[OutputPath, ...]
     page: Page
     survey: bytes
     directory: str | None
-    outcomes: Path
+    outcomes: OutputPath
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read rows of ``JUDGED``, those of one slice in the order of ``find_tasks``, and yield a row of ``SLICES``."""
@@ -174,7 +174,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 
 @functools.lru_cache(maxsize=1)
-def _directories(own_evidence: tuple[Path, ...]) -> Mapping[str, PartitionEvidence]:
+def _directories(own_evidence: tuple[OutputPath, ...]) -> Mapping[str, PartitionEvidence]:
     """Return all log directories by path; each worker process reads them once."""
     rows = _rows(itertools.chain.from_iterable(map(kept_evidence, own_evidence)))
     return by_path(in_partitions(files_of(sorted(rows, key=itemgetter("number")))))

@@ -3,12 +3,12 @@
 
 import pickle
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import attrs
 
 from raftlog.errors import StorageError
 from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.object_paths import OutputPath
 from raftlog.tools.auditing.run.full_audit import AuditPart
 from raftlog.tools.spark.audit.whole_file import whole_file
 
@@ -28,7 +28,7 @@ class Outcome:
     file_count: int
 
 
-def write_outcomes(folder: Path, slice_number: int, outcomes: Iterable[Outcome]) -> None:
+def write_outcomes(folder: OutputPath, slice_number: int, outcomes: Iterable[Outcome]) -> None:
     """Write the outcomes of a slice.
 
     Raises:
@@ -39,7 +39,7 @@ def write_outcomes(folder: Path, slice_number: int, outcomes: Iterable[Outcome])
             pickle.dump(outcome, file)
 
 
-def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
+def outcomes_in(folder: OutputPath, slices: Iterable[int]) -> Iterator[Outcome]:
     """Yield the outcomes of some slices.
 
     Raises:
@@ -55,5 +55,5 @@ def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
             raise StorageError(str(path), "read", str(error)) from error
 
 
-def _path(folder: Path, slice_number: int) -> Path:
+def _path(folder: OutputPath, slice_number: int) -> OutputPath:
     return folder / str(slice_number)

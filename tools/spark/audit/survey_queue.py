@@ -7,7 +7,6 @@ need a shuffle, and a pass through Java, to reach their tasks.
 
 import pickle
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,6 +14,7 @@ import attrs
 
 from raftlog.errors import StorageError
 from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.auditing.object_paths import OutputPath
 from raftlog.tools.spark.audit.bins import bin_weights, pack, weight_of
 
 
@@ -58,7 +58,7 @@ class SurveyQueue:
         own_count: number of bins with files of log directories themselves. These come first, and have no other files.
     """
 
-    def __init__(self, folder: Path, slots: int) -> None:
+    def __init__(self, folder: OutputPath, slots: int) -> None:
         self.sizes_bytes: list[int] = []
         self.own_count = 0
         self._folder = folder
@@ -93,6 +93,8 @@ class SurveyQueue:
         path = _path(self._folder, self.count)
         try:
             path.write_bytes(pickle.dumps(surveys))
+        except StorageError:
+            raise
         except OSError as error:
             raise StorageError(str(path), "write", error.strerror or str(error)) from error
         self.sizes_bytes.append(sum(planned.task.size_bytes for planned in surveys))
@@ -107,7 +109,7 @@ class SurveyQueue:
             self._divide()
 
 
-def read_bin(folder: Path, number: int) -> Bin:
+def read_bin(folder: OutputPath, number: int) -> Bin:
     """Return the bin with a number.
 
     Raises:
@@ -116,6 +118,8 @@ def read_bin(folder: Path, number: int) -> Bin:
     path = _path(folder, number)
     try:
         found: Bin = pickle.loads(path.read_bytes())  # noqa: S301 - ours
+    except StorageError:
+        raise
     except OSError as error:
         cause = f"{error.strerror or error}; driver and workers must share the output directory"
         raise StorageError(str(path), "read", cause) from error
@@ -124,5 +128,5 @@ def read_bin(folder: Path, number: int) -> Bin:
     return found
 
 
-def _path(folder: Path, number: int) -> Path:
+def _path(folder: OutputPath, number: int) -> OutputPath:
     return folder / str(number)

@@ -36,14 +36,14 @@ def test_bins_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Each bin counts as soon as its evidence is there, and once; those of other runs do not."""
     monkeypatch.setattr(bin_progress, "_INTERVAL_SECONDS", 0.01)
     progress = _Shown()
-    evidence_path(tmp_path, "another", 0).touch()
+    evidence_path(tmp_path, "another", 0).write_bytes(b"")
     with watching_bins(progress, tmp_path, "run", [3, 50, 700]):
-        evidence_path(tmp_path, "run", 2).touch()
+        evidence_path(tmp_path, "run", 2).write_bytes(b"")
         progress.wait_for(700)
-        evidence_path(tmp_path, "run", 0).touch()
+        evidence_path(tmp_path, "run", 0).write_bytes(b"")
         progress.wait_for(703)
     told = list(progress.sizes)
-    evidence_path(tmp_path, "run", 1).touch()
+    evidence_path(tmp_path, "run", 1).write_bytes(b"")
 
     assert [size for size in told if size] == [700, 3]
     assert progress.sizes == told
