@@ -2,14 +2,18 @@
 """Faults that one, two or all replicas have, and two faults at once: each is found, and no sound replica is blamed."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
+from raftlog.tools.auditing.run.run import audit
 from tests.planted.facts import contradictions_on
 from tests.planted.faults import FAULTS
+from tests.planted.ground import QUORUMS
 from tests.planted.plant import Field, is_alarm
 from tests.planted.spread import Spread, plant_two, spread
 from tests.planted.table import PLACES
+from tests.spark.planted_trees import plant_all
 
 OF_A_BATCH = (
     "append-time-in-raft",
@@ -67,6 +71,24 @@ def test_on_one_two_and_three_replicas(name: str, field: Field) -> None:
     told = [_judged(name, count, range(PLACES), field) for count in (1, 2, 3)]
 
     assert told == [[] if count <= most else None for count in (1, 2, 3)]
+
+
+def test_a_fault_of_one_cluster_hides_none_of_another(tmp_path: Path) -> None:
+    """A snapshot that differs from its log is told although replicas of another cluster differ."""
+    names = [name for name, fault in FAULTS.items() if "snapshot-records" in fault.rules]
+    names += [
+        next(
+            name for name, fault in FAULTS.items() if fault.rules == ("replica-batch",) and fault.grounds[0] in QUORUMS
+        )
+    ]
+    spots = plant_all(tmp_path, names)
+    said = [each for judged in audit([str(tmp_path)], 1, reads_messages=True) for each in judged.findings]
+
+    assert [
+        name
+        for name, spot in spots.items()
+        if not any(each.rule in FAULTS[name].rules and spot.is_named_by(each) for each in said)
+    ] == []
 
 
 @pytest.mark.parametrize("pair", PAIRS[::4], ids=" and ".join)

@@ -187,7 +187,7 @@ def judge_group(
         replicas = {}
     findings = list(_findings(places, replicas, listed, judges or Judges()))
     if any(finding.rule == "snapshot-records" for finding in findings):
-        findings = list(_without_consequences(findings))
+        findings = list(_without_consequences(findings, replicas))
     findings += faults
     told = _told_once(findings, replicas.values())
     return Judged(places, in_order(told), replicas, beside, tuple(findings))
@@ -216,22 +216,33 @@ def _order(finding: Finding) -> tuple[str, int, str, int, int, str]:
     return finding.path, position, finding.rule, offset, epoch, finding.reason
 
 
-def _without_consequences(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _without_consequences(
+    findings: Sequence[Finding], replicas: Mapping[str, Sequence[PartitionEvidence]]
+) -> Iterator[Finding]:
     """Leave out that a snapshot's records differ from the log, if something else may be the cause.
 
-    That is a fault of the log, a contradiction between replicas, or between twins of the snapshot it is compared by.
+    That is a fault of the log, a contradiction between replicas, or between twins of the snapshot it is compared by:
+    of the same cluster.
     """
+    clusters = {_directory(place): cluster for cluster, places in replicas.items() for place in places}
     causes = [
         finding
         for finding in findings
         if finding.severity is not Severity.HARMLESS and finding.path.endswith(FileKind.LOG.value)
     ]
     doubted = {directory_of(finding.path) for finding in causes}
-    are_apart = any(finding.rule.startswith("replica-") for finding in causes)
-    twins = [name_of(finding.path) for finding in findings if finding.rule == "snapshot-twins"]
+    apart = {clusters.get(directory_of(finding.path)) for finding in causes if finding.rule.startswith("replica-")}
+    twins = [
+        (clusters.get(directory_of(finding.path)), name_of(finding.path))
+        for finding in findings
+        if finding.rule == "snapshot-twins"
+    ]
     for finding in findings:
         is_of_records = finding.rule == "snapshot-records"
-        is_doubted = are_apart or directory_of(finding.path) in doubted or any(name in finding.reason for name in twins)
+        directory = directory_of(finding.path)
+        cluster = clusters.get(directory)
+        is_doubted = cluster in apart or directory in doubted
+        is_doubted = is_doubted or any(cluster == of and name in finding.reason for of, name in twins)
         if not (is_of_records and is_doubted):
             yield finding
 
