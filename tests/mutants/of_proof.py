@@ -17,6 +17,7 @@ ORACLE: Final = "tests/tools/auditing/proof/test_oracle.py"
 ACTED_RECORDS: Final = "tests/tools/auditing/acts/test_acted_records.py"
 ACTED_ON: Final = "tests/tools/auditing/acts/test_acted_on.py"
 BY_BROKERS: Final = "tests/tools/auditing/acts/test_proof_by_brokers.py"
+LINEAGE: Final = "tests/tools/auditing/proof/test_lineage.py"
 AT_RISK: Final = "tests/tools/auditing/contents/test_records_at_risk.py"
 VERDICTS: Final = "tests/tools/auditing/history/test_verdicts.py"
 
@@ -172,7 +173,7 @@ MUTANTS: Final = (
         "logs without a common offset part where epochs would have to decrease",
         "OffsetAndEpoch: epochs are compared first",
         swapped(lineage, "parting", _only_where_both_are_known),
-        (ORACLE,),
+        (LINEAGE,),
     ),
     Mutant(
         "R-proof-start",

@@ -31,6 +31,9 @@ def headline(gathering: Gathering) -> str:
     views = [log.view for log in gathering.logs.values() if log.view is not None]
     verdicts = {view.judgement.ruling.verdict for view in views}
     if QuorumVerdict.UNKNOWN in verdicts:
+        if gathering.account.verdict == "clean":
+            files = _count(gathering.account.files, "file")
+            return f"Not known: the {files} here are sound, and cannot tell whether committed records are missing"
         return f"{text}. Whether committed records of a raft log are missing, these files cannot tell"
     if QuorumVerdict.MISSING in verdicts:
         missing = [view for view in views if view.judgement.ruling.verdict is QuorumVerdict.MISSING]
@@ -38,6 +41,13 @@ def headline(gathering: Gathering) -> str:
     if views and gathering.account.verdict in {"damaged", "data-loss"}:
         return f"{text}. No committed record of a raft log is missing"
     return text
+
+
+def colour_of(gathering: Gathering) -> str:
+    """Return the verdict that the headline has the colour of: sound files that cannot tell of a loss are not clean."""
+    views = (log.view for log in gathering.logs.values() if log.view is not None)
+    is_unknown = any(view.judgement.ruling.verdict is QuorumVerdict.UNKNOWN for view in views)
+    return "unreadable" if is_unknown and gathering.account.verdict == "clean" else gathering.account.verdict
 
 
 def verdict_text(account: Account) -> str:

@@ -13,7 +13,7 @@ from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.rule_status import Checks, CheckStatus
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.report.advice import headline, next_steps, safe_texts
+from raftlog.tools.report.advice import colour_of, headline, next_steps, safe_texts
 from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes
 from raftlog.tools.report.drawing import definitions, share_bar
 from raftlog.tools.report.files_section import byte_maps
@@ -152,7 +152,7 @@ class Report:
             "div",
             element("h1", title),
             element("p", account.verdict_line().partition(": ")[2].capitalize()),
-            class_=f"verdict {account.verdict}",
+            class_=f"verdict {colour_of(self._gathering)}",
         )
 
     def _facts(self, run: str, finished: datetime.datetime | None) -> Markup:

@@ -7,13 +7,14 @@ Planning lists directories. It opens a file only to divide it, to resolve bounds
 import collections
 import itertools
 import os
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from raftlog.errors import OptionError, StorageError, without_frames
-from raftlog.file_paths import is_remote, local_or_remote
+from raftlog.file_paths import is_remote, local_or_remote, name_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.columns.transactions import Transactions
 from raftlog.records.files.file_names import METADATA_TOPIC, FileKind, FileState
@@ -38,6 +39,9 @@ from raftlog.tools.terminal.standard_error import unicode_text
 
 _COST_OF_A_FILE: Final = 64 * 1024
 """The approximate cost of opening a file, as the number of bytes read in the same time."""
+_MORE_LISTINGS: Final = 4
+"""How often paths are listed once more, if segments go away or are exchanged meanwhile: a node does it within milliseconds."""
+_PAUSE_S: Final = 0.02
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 _TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext", "consumer_offsets"})
 """The views that leave out records that are not committed, if ``read_committed`` is wanted."""
@@ -69,6 +73,7 @@ class Partition:
         log_start: the first offset that a broker returns, if its segments have earlier ones; else None.
         files: all its files, by which it is judged what is committed.
         committed: what is proven to be committed of the log, if only that is wanted; else None.
+        swap: a segment that takes the place of others when its node goes on, if these are gone already; else None.
     """
 
     place: Place
@@ -79,6 +84,7 @@ class Partition:
     log_start: int | None = None
     files: tuple[SurveyTask, ...] = ()
     committed: Committed | None = None
+    swap: str | None = None
 
     @property
     def topic(self) -> str | None:
@@ -128,17 +134,13 @@ def list_partitions(options: SourceOptions) -> Listing:
         StorageError: a given path cannot be read.
         OptionError: a named topic was not found, or a given path is a file without batches.
     """
-    problems, tasks = [], []
     paths = [_absolute(local_or_remote(path)) for path in options.paths]
-    named = set(paths)
-    for each in find_tasks(paths):
-        if isinstance(each, SurveyTask):
-            tasks.append(each)
-        elif each.rule == "file-unreadable":
-            if each.path in named or tells_exhaustion(each.reason):
-                raise _unreadable(each)
-            problems.append(each)
-    _check_hold_batches(named, tasks)
+    problems, tasks, is_moving = _found(paths)
+    for _ in range(_MORE_LISTINGS):
+        if is_moving or any(map(_takes_a_place, tasks)):
+            time.sleep(_PAUSE_S)
+            problems, tasks, is_moving = _found(paths)
+    _check_hold_batches(set(paths), tasks)
     by_place: dict[Place, list[SurveyTask]] = {}
     for task in tasks:
         by_place.setdefault(task.place, []).append(task)
@@ -146,6 +148,30 @@ def list_partitions(options: SourceOptions) -> Listing:
     partitions = [_partition(options, place, each, starts) for place, each in by_place.items()]
     _check_are_there(options, partitions)
     return Listing(tuple(each for each in partitions if _is_wanted(options, each)), tuple(problems))
+
+
+def _found(paths: Sequence[str]) -> tuple[list[Finding], list[SurveyTask], bool]:
+    """List the files under some paths, the directories that could not be listed, and whether a segment went away.
+
+    Raises:
+        StorageError: a given path cannot be read.
+    """
+    problems, tasks, is_moving = [], [], False
+    for each in find_tasks(paths):
+        if isinstance(each, SurveyTask):
+            tasks.append(each)
+        elif each.rule == "file-unreadable":
+            if each.path in paths or tells_exhaustion(each.reason):
+                raise _unreadable(each)
+            problems.append(each)
+        else:
+            is_moving |= each.rule == "file-gone" and FileKind.LOG.value in name_of(each.path)
+    return problems, tasks, is_moving
+
+
+def _takes_a_place(task: SurveyTask) -> bool:
+    """Whether a cleaner is about to let a segment take the place of those that it was made of."""
+    return task.kind is FileKind.LOG and task.state is FileState.SWAP and not task.was_named
 
 
 def check_something_is_committed(partition: Partition) -> None:
@@ -213,6 +239,9 @@ class _Planner:
 
     def parts(self, partition: Partition) -> Iterator[FilePart]:
         """Yield the wanted parts of a log, in order."""
+        if partition.swap is not None:
+            reason = f"{partition.swap} is about to take the place of segments that are gone"
+            self.loss.report("path", reason, "without their records")
         for task in partition.snapshots:
             yield from self._of_file(self._whole(partition, task, None, None), task, Transactions())
         first, end = offset_range(self.options, partition.key, partition.segments, self.loss, partition.log_start)
@@ -329,7 +358,9 @@ def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]
     snapshot_ids = tuple(task.snapshot_id for task in tasks if task.snapshot_id is not None and _is_whole(task))
     snapshots = tuple(_snapshots(options, tasks))
     files = tuple(tasks) if options.committed_only else ()
-    return Partition(place, tuple(segments), snapshots, producers, snapshot_ids, starts.of(segments), files)
+    bases = {task.base_offset for task in segments}
+    swap = next((task.path for task in by_offset if _takes_a_place(task) and task.base_offset not in bases), None)
+    return Partition(place, tuple(segments), snapshots, producers, snapshot_ids, starts.of(segments), files, swap=swap)
 
 
 def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask]:
