@@ -40,7 +40,7 @@ from raftlog.tools.terminal.standard_error import unicode_text
 _COST_OF_A_FILE: Final = 64 * 1024
 """The approximate cost of opening a file, as the number of bytes read in the same time."""
 _MORE_LISTINGS: Final = 4
-"""How often paths are listed once more, if segments go away or are exchanged meanwhile: a node does it within milliseconds."""
+"""How often paths are listed once more, if segments go away or are exchanged meanwhile, which takes milliseconds."""
 _PAUSE_S: Final = 0.02
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 _TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext", "consumer_offsets"})
