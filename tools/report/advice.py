@@ -28,12 +28,12 @@ _FEW_REPLICAS: Final = 3
 def headline(gathering: Gathering) -> str:
     """Return the verdict of an audit, and whether raft logs lack committed records, as sound files may not be all."""
     text = verdict_text(gathering.account)
-    views = [log.view for log in gathering.logs.values() if log.view is not None]
+    views = _views(gathering)
     verdicts = {view.judgement.ruling.verdict for view in views}
+    if colour_of(gathering) != gathering.account.verdict:
+        files = _count(gathering.account.files, "file")
+        return f"Not known: the {files} here are sound, and cannot tell whether committed records are missing"
     if QuorumVerdict.UNKNOWN in verdicts:
-        if gathering.account.verdict == "clean":
-            files = _count(gathering.account.files, "file")
-            return f"Not known: the {files} here are sound, and cannot tell whether committed records are missing"
         return f"{text}. Whether committed records of a raft log are missing, these files cannot tell"
     if QuorumVerdict.MISSING in verdicts:
         missing = [view for view in views if view.judgement.ruling.verdict is QuorumVerdict.MISSING]
@@ -45,9 +45,12 @@ def headline(gathering: Gathering) -> str:
 
 def colour_of(gathering: Gathering) -> str:
     """Return the verdict that the headline has the colour of: sound files that cannot tell of a loss are not clean."""
-    views = (log.view for log in gathering.logs.values() if log.view is not None)
-    is_unknown = any(view.judgement.ruling.verdict is QuorumVerdict.UNKNOWN for view in views)
+    is_unknown = any(view.judgement.ruling.verdict is QuorumVerdict.UNKNOWN for view in _views(gathering))
     return "unreadable" if is_unknown and gathering.account.verdict == "clean" else gathering.account.verdict
+
+
+def _views(gathering: Gathering) -> list[QuorumView]:
+    return [log.view for log in gathering.logs.values() if log.view is not None]
 
 
 def verdict_text(account: Account) -> str:
