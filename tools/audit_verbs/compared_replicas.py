@@ -12,7 +12,7 @@ from raftlog.tools.audit_verbs.two_looks import Look, look_twice
 from raftlog.tools.auditing.batch_reader import read_batches
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
-from raftlog.tools.auditing.history.lost_branches import proof_of_branch
+from raftlog.tools.auditing.history.lost_branches import proof_of_branch, proofs_of
 from raftlog.tools.auditing.history.verdict_words import proof_text
 from raftlog.tools.auditing.judgement.replica_rules import describe
 from raftlog.tools.auditing.run.looks import SurveyFiles, standing
@@ -186,7 +186,7 @@ def _judged(divergence: Divergence, left: PartitionEvidence, right: PartitionEvi
     if divergence.kind is DivergenceKind.CONFLICTING_EPOCH:
         is_left_later = left.last_epoch > right.last_epoch
         kept, newest = (right, divergence.left) if is_left_later else (left, divergence.right)
-        proof = proof_of_branch(kept, divergence.offset, newest.epoch, [left, right])
+        proof = proof_of_branch(kept, divergence.offset, newest.epoch, proofs_of([left, right]))
         if proof is not None:
             severity = Severity.DATA_LOSS
             reason += f"; but {proof_text(proof)} proves that what {directory_of_log(kept)} has was committed"

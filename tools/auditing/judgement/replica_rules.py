@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares replicas of one partition: one leader per epoch, one batch per epoch and offset, one history."""
 
+import functools
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -18,7 +19,7 @@ from raftlog.tools.auditing.batch_reader import BatchReader
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, Side, divergences
 from raftlog.tools.auditing.history.histories import by_history, first_leader
-from raftlog.tools.auditing.history.lost_branches import proof_of_branch
+from raftlog.tools.auditing.history.lost_branches import proof_of_branch, proofs_of
 from raftlog.tools.auditing.history.quorum_statements import Statement
 from raftlog.tools.auditing.history.replicas import quorum_state_of
 from raftlog.tools.auditing.history.verdict_words import proof_text
@@ -72,14 +73,14 @@ def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
     found = list(_differences(with_logs, read))
     led_apart = {finding.offset for finding in of_leaders}
     blamed, lost = list(_blamed(found, with_logs)), set[tuple[str, int | None]]()
+    proven = functools.cache(lambda: proofs_of(with_logs))  # They may need files, and only forks need them.
     for difference in (*blamed, *_forks_of_others(blamed, with_logs, read)):
         is_led_apart = difference.of.kind is DivergenceKind.CONFLICTING_BATCH and difference.of.offset in led_apart
         if is_led_apart or _is_reported(difference.of, with_logs):
             continue
-        finding = _judge_difference(difference, with_logs)
-        if (
-            finding.rule != "replica-lost" or (finding.path, finding.offset) not in lost
-        ):  # Once, not for each that kept it.
+        finding = _judge_difference(difference, with_logs, proven)
+        # Who went on without what was committed is told once, not for each replica that kept it.
+        if finding.rule != "replica-lost" or (finding.path, finding.offset) not in lost:
             yield finding
         if difference.of.kind is DivergenceKind.CONFLICTING_EPOCH:
             lost.add((finding.path, finding.offset))
@@ -174,11 +175,13 @@ def _has_finding_at(position: int, file: FileEvidence) -> bool:
     return any(finding.severity > Severity.HARMLESS for finding in at)
 
 
-def _judge_difference(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> Finding:
+def _judge_difference(
+    difference: _Difference, replicas: Sequence[PartitionEvidence], proven: Callable[[], Sequence[Proof]]
+) -> Finding:
     divergence = difference.of
     rule = _RULES[divergence.kind]
     if divergence.kind is DivergenceKind.CONFLICTING_EPOCH:
-        proof = proof_of_branch(difference.other, divergence.offset, difference.newest_epoch, replicas)
+        proof = proof_of_branch(difference.other, divergence.offset, difference.newest_epoch, proven())
         if proof is not None:
             return _lost(difference, proof)
     side, reason = divergence.right, describe(divergence)
