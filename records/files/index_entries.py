@@ -21,6 +21,9 @@ import attrs
 
 from raftlog.errors import DecodeError, UnsupportedVersionError, fresh_copy
 
+MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+"""How far an offset may exceed its segment's base offset: indexes store the difference in 32 bits."""
+
 
 class OffsetIndexEntry(NamedTuple):
     """The **last** offset of a batch, less the base offset, and the byte position of that batch's start."""

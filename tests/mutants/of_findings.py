@@ -4,12 +4,15 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+import attrs
+
 from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.agreement import controller_rules, snapshot_records
 from raftlog.tools.auditing.agreement.metadata_image import MetadataImage
 from raftlog.tools.auditing.indexes.transaction_index_rules import TransactionIndexSurvey
 from raftlog.tools.auditing.judgement import checkpoint_rules, replica_rules, voter_rules
 from raftlog.tools.auditing.producers.producer_history import ProducerHistory
+from raftlog.tools.auditing.producers.transaction_rules import TransactionSurvey
 from raftlog.tools.auditing.survey import small_file_survey
 from raftlog.tools.catalogue.findings import Finding
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
@@ -18,6 +21,7 @@ CONTROLLERS: Final = "tests/tools/auditing/agreement/test_controller_rules.py"
 SNAPSHOT_RECORDS: Final = "tests/tools/auditing/agreement/test_snapshot_records.py"
 CHECKPOINTS: Final = "tests/tools/auditing/judgement/test_checkpoint_rules.py"
 INDEXES: Final = "tests/tools/auditing/indexes/test_index_rules.py"
+STABLE_OFFSETS: Final = "tests/tools/auditing/indexes/test_stable_offsets.py"
 REPLICAS: Final = "tests/tools/auditing/judgement/test_replica_rules.py"
 SMALL_FILES: Final = "tests/tools/auditing/survey/test_small_file_survey.py"
 VOTERS: Final = "tests/tools/auditing/judgement/test_voter_rules.py"
@@ -51,13 +55,29 @@ def _later_than_the_offset(log: Any, offset: int) -> bool:
 
 
 def _though_open_at_all(right: Wrong) -> Wrong:
-    def faults(self: ProducerHistory, segment: Any) -> Iterator[Finding]:
+    def faults(self: ProducerHistory, segment: Any, extent: Any) -> Iterator[Finding]:
         opened = {state.open_offset for state in self.states.values()}
-        for finding, entry in zip(right(self, segment), segment.early_stable_offsets, strict=False):
-            if entry[2] not in opened:
+        for finding, entry in zip(right(self, segment, extent), segment.stable_offsets, strict=False):
+            if entry.offset not in opened:
                 yield finding
 
     return faults
+
+
+def _of_any_next(right: Wrong) -> Wrong:
+    def begin(self: TransactionSurvey, producer_id: int, offset: int) -> None:
+        right(self, producer_id, offset)
+        self.aborted = [attrs.evolve(marker, next_first_offset=offset) for marker in self.aborted]
+
+    return begin
+
+
+def _of_the_first_entry(right: Wrong) -> Wrong:
+    def leave(self: TransactionIndexSurvey, entry: Any, extent: Any) -> None:
+        right(self, entry, extent)
+        del self.stable_offsets[1:]
+
+    return leave
 
 
 def _without_negative_offsets(right: Wrong) -> Wrong:
@@ -157,6 +177,27 @@ MUTANTS: Final = (
         "ProducerStateManager#lastStableOffset",
         swapped(ProducerHistory, "_stable_offset_faults", _though_open_at_all),
         (INDEXES,),
+    ),
+    Mutant(
+        "R-findings-stable-next",
+        "a last stable offset after its marker is where the next transaction of another producer begins",
+        "ProducerStateManager#lastStableOffset",
+        swapped(TransactionSurvey, "begin", _of_any_next),
+        (STABLE_OFFSETS,),
+    ),
+    Mutant(
+        "R-findings-stable-earlier",
+        "no last stable offset is in a segment while an earlier segment's transaction of another producer is open",
+        "ProducerStateManager#lastStableOffset",
+        swapped(TransactionIndexSurvey, "_leave_to_others", _of_the_first_entry),
+        (STABLE_OFFSETS,),
+    ),
+    Mutant(
+        "R-findings-stable-past-end",
+        "no last stable offset is past the end of a segment that the same epoch continues",
+        "LocalLog#append",
+        instead(ProducerHistory, "_past_end_faults", lambda *_: iter(())),
+        (STABLE_OFFSETS,),
     ),
     Mutant(
         "R-findings-negative-entry",

@@ -213,8 +213,34 @@ def transaction_index_with_a_negative_offset(ground: Ground) -> Spot:
 @FAULTS.kind("transaction-index", on=TOPICS)
 def transaction_index_of_an_earlier_segment(ground: Ground) -> Spot:
     """An entry of a transaction index has a last stable offset in the segment before, where no transaction is open."""
-    path, entries, number = _aborted(ground)
-    entries[number] = entries[number]._replace(last_stable_offset=ground.below(int(path.stem)))
+    path, _, number = _aborted(ground)
+    return _with_stable_offset(path, number, ground.below(int(path.stem)))
+
+
+@FAULTS.kind("transaction-index", on=TOPICS)
+def transaction_index_of_a_later_marker(ground: Ground) -> Spot:
+    """An entry of a transaction index has the offset of a later marker for the last stable offset."""
+    places = []
+    for path in ground.files("**/*.txnindex"):
+        markers = [batch.base_offset for batch in Segment(path.with_suffix(".log")).views() if batch.is_control]
+        for number, entry in enumerate(TRANSACTION_INDEX.read(path.read_bytes())):
+            places += [(path, number, offset) for offset in markers if offset > entry.last_offset + 1]
+    return _with_stable_offset(*ground.pick(places))
+
+
+@FAULTS.kind("transaction-index-ahead", on=TOPICS)
+def transaction_index_past_the_log_end(ground: Ground) -> Spot:
+    """The last entry of a transaction index has a last stable offset past the end of the log."""
+    logs = {path.parent for path in ground.files("**/*.txnindex") if path.stat().st_size}
+    newest = [max(log.glob("*.log")).with_suffix(".txnindex") for log in sorted(logs)]
+    path = ground.pick([path for path in newest if path.exists() and path.stat().st_size])
+    end = Segment(path.with_suffix(".log")).views()[-1].next_offset
+    return _with_stable_offset(path, -1, end + ground.between(1, 99))
+
+
+def _with_stable_offset(path: Path, number: int, offset: int) -> Spot:
+    entries = TRANSACTION_INDEX.read(path.read_bytes())
+    entries[number] = entries[number]._replace(last_stable_offset=offset)
     path.write_bytes(TRANSACTION_INDEX.encode(entries))
     return Spot(path, offset=entries[number].last_offset)
 

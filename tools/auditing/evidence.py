@@ -207,6 +207,23 @@ class Block:
 
 
 @attrs.frozen
+class StableOffset:
+    """A last stable offset of a transaction index that other segments may contradict.
+
+    Attributes:
+        offset: the last stable offset.
+        marker_offset: offset of the ABORT marker of its entry.
+        marker_epoch: leader epoch of that marker's batch.
+        producer_id: producer of the aborted transaction.
+    """
+
+    offset: int
+    marker_offset: int
+    marker_epoch: int
+    producer_id: int
+
+
+@attrs.frozen
 class ProducerSpan:
     """What one producer did in a segment: the facts that earlier or later segments may contradict.
 
@@ -335,8 +352,7 @@ class FileEvidence:
             ``__cluster_metadata``, and for bootstrap.checkpoint; None for other files, and without data records.
         misplaced_from: segments only: the first offset in whose place a batch has another or an impossible one, or, in
             raft logs, at which offsets are missing; None if there is none.
-        early_stable_offsets: segments only: the entries of the transaction index with a last stable offset before the
-            segment: offset of the ABORT marker, producer id, and that offset.
+        stable_offsets: segments only: last stable offsets of the transaction index that other segments decide.
         controllers: segments and snapshots of ``__cluster_metadata`` only, if messages were read: the registrations of
             controllers, in order.
     """
@@ -356,7 +372,7 @@ class FileEvidence:
     stray_offsets: int = 0
     sets_metadata_version: bool | None = None
     misplaced_from: int | None = None
-    early_stable_offsets: tuple[tuple[int, int, int], ...] = ()
+    stable_offsets: tuple[StableOffset, ...] = ()
     controllers: tuple[ControllerSeen, ...] = ()
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":

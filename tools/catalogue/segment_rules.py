@@ -268,4 +268,12 @@ SEGMENT_RULES: Final = (
         "TransactionIndex",
         "a producer's ABORT marker without an entry",
     ),
+    Rule(
+        "transaction-index-ahead",
+        Severity.SUSPICIOUS,
+        Subject.TOPICS,
+        "no last stable offset is past the log's end, unless a follower truncated its log or crashed",
+        "TransactionIndex",
+        "last stable offset 90 in a log that ends at 80",
+    ),
 )

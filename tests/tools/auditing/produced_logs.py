@@ -12,6 +12,7 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.control import EndTxnMarker, write_control_record
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import (
+    EpochSeen,
     FileEvidence,
     LogExtent,
     PartitionEvidence,
@@ -40,6 +41,7 @@ class Step:
     """None for records."""
     coordinator_epoch: int = 3
     timestamp: int = TIMESTAMP
+    leader_epoch: int = 1
 
     @property
     def offset_count(self) -> int:
@@ -51,7 +53,7 @@ class Step:
         is_marker = self.committed is not None
         builder = RecordBatchBuilder(
             offset,
-            partition_leader_epoch=1,
+            partition_leader_epoch=self.leader_epoch,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             base_sequence=-1 if is_marker else self.sequence,
@@ -124,6 +126,15 @@ def extent_of(found: Sequence[BatchTable]) -> LogExtent | None:
     )
 
 
+def epochs_of(found: Sequence[BatchTable]) -> tuple[EpochSeen, ...]:
+    """Return the leader epochs of some batches in order, each with its first offset."""
+    starts: dict[int, int] = {}
+    for table in found:
+        for epoch, offset in zip(table.epochs.tolist(), table.base_offsets.tolist(), strict=True):
+            starts.setdefault(epoch, offset)
+    return tuple(EpochSeen(epoch, offset) for epoch, offset in starts.items())
+
+
 def survey(
     log: bytes,
     base_offset: int = 0,
@@ -144,8 +155,14 @@ def survey(
     if indexes is not None:
         findings += index_surveys.end(extent, producers.aborted())
     spans = producers.spans(index_surveys.first_offsets)
-    early = index_surveys.early_stable_offsets
-    return FileEvidence(task, tuple(findings), extent=extent, producers=spans, early_stable_offsets=early)
+    return FileEvidence(
+        task,
+        tuple(findings),
+        extent=extent,
+        epochs=epochs_of(found),
+        producers=spans,
+        stable_offsets=index_surveys.stable_offsets,
+    )
 
 
 def partition_of(*segments: Sequence[Step | None], extra: Iterable[FileEvidence] = ()) -> PartitionEvidence:

@@ -2,19 +2,16 @@
 """Rules about the offsets of a segment's batches: duplicate, out of sequence or missing ones, and the first one."""
 
 from collections.abc import Iterable
-from typing import Final
 
 import attrs
 import numpy as np
 
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.index_entries import MAX_RELATIVE_OFFSET
 from raftlog.tools.auditing.batches.batch_table import OFFSETS_HAVE_GAPS, BatchTable
 from raftlog.tools.auditing.evidence import OffsetHoles, SurveyTask
 from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE, FindingLimit
 from raftlog.tools.catalogue.findings import Finding
-
-_MAX_REACH: Final = (1 << 31) - 1
-"""How far an offset may exceed its segment's base offset: index entries store the difference in 32 bits."""
 
 
 @attrs.frozen
@@ -208,7 +205,7 @@ class OffsetRules:
             self._gap = None if is_within_reach else _Gap(self._next, step)
 
     def _is_too_far(self, end_offset: int) -> bool:
-        return self._task.base_offset is not None and end_offset - 1 - self._task.base_offset > _MAX_REACH
+        return self._task.base_offset is not None and end_offset - 1 - self._task.base_offset > MAX_RELATIVE_OFFSET
 
     def _note_holes_in(self, table: BatchTable, reached: int) -> None:
         """Count the holes before each batch of a table, except the last batch."""

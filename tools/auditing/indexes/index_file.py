@@ -78,8 +78,8 @@ class OffsetsSought:
         positions: position in the log of the batch that holds the offset; -1 until that batch is read.
         are_last: whether the offset is the last one of its batch. True for any offset of a batch that lost records to
             compaction, because any of them may have been its last record.
-        are_first: whether the offset is the first one of its batch.
         max_timestamps: max timestamp of that batch, in ms.
+        epochs: leader epoch of that batch; -1 until it is read.
 
     Args:
         offsets: the offsets to find.
@@ -93,8 +93,8 @@ class OffsetsSought:
         self._sorted = offsets[self._order]
         self.positions = np.full(len(offsets), -1, dtype=np.int64)
         self.are_last = np.zeros(len(offsets), dtype=bool)
-        self.are_first = np.zeros(len(offsets), dtype=bool)
         self.max_timestamps = np.full(len(offsets), -1, dtype=np.int64)
+        self.epochs = np.full(len(offsets), -1, dtype=np.int64)
 
     def take(self, table: BatchTable) -> "tuple[Longs, Longs]":
         """Return the indexes of those offsets that are in these batches, and the row of each one's batch."""
@@ -113,8 +113,8 @@ class OffsetsSought:
             numbers, rows, wanted = numbers[is_found], rows[is_found], wanted[is_found]
             found = table.rows(rows)
         self.positions[numbers] = found.positions
-        self.are_first[numbers] = wanted == found.base_offsets
         self.max_timestamps[numbers] = found.max_timestamps
+        self.epochs[numbers] = found.epochs
         lost_some = found.record_counts <= found.last_offset_deltas
         self.are_last[numbers] = (wanted == found.last_offsets) | lost_some
         return numbers, rows

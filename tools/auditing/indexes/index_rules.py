@@ -26,7 +26,7 @@ from typing import Final
 
 from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.batches.batch_table import BatchTable
-from raftlog.tools.auditing.evidence import LogExtent, SurveyTask
+from raftlog.tools.auditing.evidence import LogExtent, StableOffset, SurveyTask
 from raftlog.tools.auditing.indexes.index_file import SegmentShape
 from raftlog.tools.auditing.indexes.offset_index_rules import OffsetIndexSurvey
 from raftlog.tools.auditing.indexes.time_index_rules import TimeIndexSurvey
@@ -85,9 +85,9 @@ class IndexSurveys:
                 yield finding
 
     @property
-    def early_stable_offsets(self) -> tuple[tuple[int, int, int], ...]:
-        """Entries of the transaction index with a last stable offset before the segment, as in ``FileEvidence``."""
-        return tuple(self._transactions.early_stable_offsets)
+    def stable_offsets(self) -> tuple[StableOffset, ...]:
+        """Last stable offsets of the transaction index that other segments decide, as in ``FileEvidence``."""
+        return tuple(self._transactions.stable_offsets)
 
     @property
     def first_offsets(self) -> dict[int, int]:

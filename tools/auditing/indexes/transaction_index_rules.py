@@ -2,23 +2,29 @@
 """Compares a transaction index with its segment in both directions: entry to ABORT marker, and marker to entry.
 
 A marker needs no entry if its transaction has no records in this segment. Such a marker ended nothing, or a transaction
-of an earlier segment (the judgement of the partition compares that), or compaction removed the records. An entry's last
-stable offset may be greater than the one computed from the log: a follower that appends many batches at once already
-knows which transaction begins next.
+of an earlier segment (the judgement of the partition compares that), or compaction removed the records.
+
+A last stable offset is where the earliest transaction of another producer began that is open at the marker. If none is
+open, it is the offset after the marker or, on a follower that appended many batches at once, where the next transaction
+of another producer begins. That transaction may be gone: a follower truncates its log when the leader changes, and a
+crash takes the end of the log; the entry stays.
 
 Source: TransactionIndex, ProducerStateManager#lastStableOffset, CleanedTransactionMetadata.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from raftlog.records.files.file_names import FileKind
-from raftlog.records.files.index_entries import TRANSACTION_INDEX
+from raftlog.records.files.index_entries import MAX_RELATIVE_OFFSET, TRANSACTION_INDEX
 from raftlog.tools.auditing.batches.batch_table import BatchTable
-from raftlog.tools.auditing.evidence import LogExtent, SurveyTask
+from raftlog.tools.auditing.evidence import LogExtent, StableOffset, SurveyTask
 from raftlog.tools.auditing.indexes.index_file import AuditedIndex, OffsetsSought, SegmentShape
 from raftlog.tools.auditing.producers.producer_history import is_whole
 from raftlog.tools.auditing.producers.transaction_rules import UNKNOWN, AbortMarker
 from raftlog.tools.catalogue.findings import Finding
+
+_ENOUGH_PRODUCERS: Final = 2
 
 
 class TransactionIndexSurvey:
@@ -31,7 +37,9 @@ class TransactionIndexSurvey:
         shape: shape of the segment; it must take each table of batches before this survey does.
 
     Attributes:
-        early_stable_offsets: the entries with a last stable offset before the segment, as in ``FileEvidence``.
+        stable_offsets: last stable offsets that other segments decide: those before the segment, those past its end,
+            and the first of the others, of two producers. (A transaction of an earlier segment that is open at a
+            marker is open at the first ones, too, and can be of the producer of one of them only.)
     """
 
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
@@ -44,7 +52,8 @@ class TransactionIndexSurvey:
         self._sought_stable = OffsetsSought(self._stable_offsets)
         self._reported = self._versions != 0
         self._shape = shape
-        self.early_stable_offsets: list[tuple[int, int, int]] = []
+        self.stable_offsets: list[StableOffset] = []
+        self._producers_without_earlier: set[int] = set()
         self._was_removed = not {FileKind.OFFSET_INDEX, FileKind.TRANSACTION_INDEX} & task.indexes.keys()
 
     @property
@@ -141,15 +150,28 @@ class TransactionIndexSurvey:
 
     def _wrong_stable_offset(self, number: int, marker: AbortMarker, extent: LogExtent) -> str | None:
         found, expected = int(self._stable_offsets[number]), marker.last_stable_offset
-        is_open_earlier = found < self._base_offset  # It is of a transaction that began in an earlier segment.
-        if is_open_earlier and not self._reported[number]:
-            self.early_stable_offsets.append((marker.last_offset, marker.producer_id, found))
-        may_begin_later = expected > marker.last_offset and (
-            found == extent.end_offset or bool(self._sought_stable.are_first[number])
-        )
-        if found == expected or is_open_earlier or (found > expected and may_begin_later):
-            return None
-        return f"last stable offset {found} at the marker at {marker.last_offset}, where the log has {expected}"
+        marker_epoch = int(self._sought.epochs[number])
+        is_none_open = expected > marker.last_offset
+        is_past_end = is_none_open and extent.end_offset <= found <= self._base_offset + MAX_RELATIVE_OFFSET
+        was_truncated = is_none_open and self._sought_stable.epochs[number] > marker_epoch
+        begins_next = is_none_open and found == marker.next_first_offset
+        is_earlier = found < self._base_offset  # It is of a transaction that began in an earlier segment.
+        if not (found == expected or begins_next or was_truncated or is_past_end or is_earlier):
+            return f"last stable offset {found} at the marker at {marker.last_offset}, where the log has {expected}"
+        if not self._reported[number]:
+            self._leave_to_others(StableOffset(found, marker.last_offset, marker_epoch, marker.producer_id), extent)
+        return None
+
+    def _leave_to_others(self, entry: StableOffset, extent: LogExtent) -> None:
+        is_after_marker = entry.offset == entry.marker_offset + 1
+        if is_after_marker or self._base_offset <= entry.offset < extent.end_offset:
+            producers = self._producers_without_earlier
+            if len(producers) == _ENOUGH_PRODUCERS or entry.producer_id in producers:
+                return
+            producers.add(entry.producer_id)
+        elif entry.offset >= extent.end_offset and self._log_bytes > self._shape.end_position:
+            return  # The finding about a torn tail covers it.
+        self.stable_offsets.append(entry)
 
     def _missing(self, markers: Iterable[AbortMarker]) -> Iterator[Finding]:
         unlisted = [marker for marker in markers if marker.first_offset != UNKNOWN and marker.is_read]

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from raftlog.records.files.file_names import FileKind
-from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, ProducerSpan
+from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, ProducerSpan, StableOffset, SurveyTask
 from raftlog.tools.auditing.producers.producer_faults import coordinator_fault, epoch_fault, mixed_fault, sequence_fault
 from raftlog.tools.auditing.producers.producer_rows import is_written_already, next_sequence
 from raftlog.tools.catalogue.findings import Finding
@@ -77,6 +77,7 @@ class ProducerHistory:
         self.end_offset: int | None = None
         self.empty_markers = 0
         self.first_empty_marker: tuple[int, str] | None = None
+        self._past_end: list[tuple[SurveyTask, StableOffset]] = []
 
     def add(self, segment: FileEvidence) -> Iterator[Finding]:
         """Take the next segment, and yield the findings where its producers do not continue those before it."""
@@ -90,7 +91,8 @@ class ProducerHistory:
         self.breaks += self.end_offset not in {None, extent.start_offset}
         breaks_before = self.breaks
         if self.breaks == 0:
-            yield from self._stable_offset_faults(segment)
+            yield from self._past_end_faults(segment)
+            yield from self._stable_offset_faults(segment, extent)
         self.breaks += _is_damaged(segment) or not is_whole(extent)
         for state in self.states.values():
             state.later_timestamp = max(state.later_timestamp, extent.max_timestamp)
@@ -129,23 +131,47 @@ class ProducerHistory:
         if self.breaks == 0 and (finding := self._index_fault(segment, state, span)) is not None:
             yield finding
 
-    def _stable_offset_faults(self, segment: FileEvidence) -> Iterator[Finding]:
-        """Yield the last stable offsets of a transaction index at which no transaction of an earlier segment began.
+    def _stable_offset_faults(self, segment: FileEvidence, extent: LogExtent) -> Iterator[Finding]:
+        """Yield the last stable offsets of a transaction index that transactions of earlier segments contradict.
 
-        A transaction that retention has cut off may have begun before the log start.
+        It is where the earliest transaction of another producer began that is open at the marker. A transaction that
+        retention has cut off may have begun before the log start.
         """
+        if not segment.stable_offsets:
+            return
+        task, start_offset = segment.task, self.start_offset or 0
         ends = {span.producer_id: span.first_marker_offset for span in segment.producers}
-        path = segment.task.indexes.get(FileKind.TRANSACTION_INDEX, segment.task.path)
-        for marker_offset, producer_id, stable_offset in segment.early_stable_offsets:
-            begun = (state for state in self.states.values() if state.open_offset == stable_offset)
-            is_open = any(
-                state.producer_id != producer_id and not 0 <= ends.get(state.producer_id, -1) < marker_offset
-                for state in begun
+        begun = sorted(
+            (state.open_offset, state.producer_id) for state in self.states.values() if state.open_offset >= 0
+        )
+        for entry in segment.stable_offsets:
+            still_open = (
+                offset
+                for offset, producer_id in begun
+                if producer_id != entry.producer_id and not 0 <= ends.get(producer_id, -1) < entry.marker_offset
             )
-            if stable_offset >= (self.start_offset or 0) and not is_open:
-                reason = f"last stable offset {stable_offset} at the marker at {marker_offset}"
-                reason += ", at which no transaction began that was still open"
-                yield Finding(path, "transaction-index", reason, offset=marker_offset)
+            earliest = next(still_open, None)
+            is_right = entry.offset == earliest or (earliest is None and entry.offset >= extent.start_offset)
+            if not is_right and entry.offset >= start_offset:
+                log = "none began that was" if earliest is None else f"the one from offset {earliest} on was"
+                yield _stable_offset_fault(task, entry, f"though of earlier transactions {log} still open")
+            elif entry.offset >= extent.end_offset and entry.offset != entry.marker_offset + 1:
+                self._past_end.append((task, entry))
+
+    def _past_end_faults(self, segment: FileEvidence) -> Iterator[Finding]:
+        """Yield the last stable offsets past the end of the segment before, if this one continues its epoch.
+
+        In a later epoch, a follower may have truncated its log to that end, with the transaction that began there.
+        """
+        for task, entry in self._past_end:
+            if segment.epochs and segment.epochs[0].epoch <= entry.marker_epoch:
+                yield _stable_offset_fault(task, entry, "past the end of its segment, which the same epoch continues")
+        self._past_end.clear()
+
+    def past_log_end(self) -> Iterator[Finding]:
+        """Yield the last stable offsets past the log's end, after the last segment."""
+        for task, entry in self._past_end:
+            yield _stable_offset_fault(task, entry, "past the log's end", "transaction-index-ahead")
 
     def _index_fault(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Finding | None:
         """Return a finding if a transaction index contradicts the start of a transaction of an earlier segment."""
@@ -201,6 +227,14 @@ class ProducerHistory:
         if state.open_offset < 0 <= span.open_offset:
             state.open_offset, state.open_breaks = span.open_offset, breaks_before
             state.open_path = segment.task.path
+
+
+def _stable_offset_fault(
+    task: SurveyTask, entry: StableOffset, problem: str, rule: str = "transaction-index"
+) -> Finding:
+    reason = f"last stable offset {entry.offset} at the marker at {entry.marker_offset}, {problem}"
+    path = task.indexes.get(FileKind.TRANSACTION_INDEX, task.path)
+    return Finding(path, rule, reason, offset=entry.marker_offset)
 
 
 def _is_damaged(segment: FileEvidence) -> bool:

@@ -289,6 +289,7 @@ def judge_producers(evidence: PartitionEvidence) -> Iterator[Finding]:
         yield from history.add(segment)
     if (snapshot := snapshots.pop(evidence.end_offset, None)) is not None:
         yield from _judge_snapshot(evidence, snapshot, history)
+    yield from history.past_log_end()
     yield from _judge_open_transactions(history)
     if history.first_empty_marker is not None:
         offset, path = history.first_empty_marker

@@ -33,6 +33,8 @@ class AbortMarker:
         last_offset: offset of the marker.
         last_stable_offset: first offset of the earliest transaction of another producer that is open at the marker, in
             this segment; the offset after the marker if there is none.
+        next_first_offset: if none is open at the marker: first offset of the transaction of another producer that
+            begins next in this segment; -1 if none does.
         is_beginning_here: whether the transaction is known to begin at ``first_offset``, not in an earlier segment.
         is_read: whether the marker can be read; if not, it may be a COMMIT.
     """
@@ -43,6 +45,7 @@ class AbortMarker:
     last_stable_offset: int
     is_beginning_here: bool
     is_read: bool = True
+    next_first_offset: int = UNKNOWN
 
 
 @attrs.define
@@ -83,6 +86,7 @@ class TransactionSurvey:
         self._path = path
         self._open: dict[int, int] = {}  # First offsets by producer, in the order in which they begin.
         self._markers: dict[int, Markers] = {}
+        self._awaiting: dict[int, list[int]] = {}  # By producer: numbers of the markers without a next transaction yet.
         self.aborted: list[AbortMarker] = []
 
     def open_offset(self, producer_id: int) -> int:
@@ -95,7 +99,12 @@ class TransactionSurvey:
 
     def begin(self, producer_id: int, offset: int) -> None:
         """Begin a transaction of a producer at the base offset of a batch, unless the producer has one open."""
-        self._open.setdefault(producer_id, offset)
+        if producer_id in self._open:
+            return
+        self._open[producer_id] = offset
+        for other in [other for other in self._awaiting if other != producer_id]:
+            for number in self._awaiting.pop(other):
+                self.aborted[number] = attrs.evolve(self.aborted[number], next_first_offset=offset)
 
     def end(self, batch: RecordBatch) -> Finding | None:
         """Take a control batch of a producer, which ends its transaction if it is a marker.
@@ -121,6 +130,8 @@ class TransactionSurvey:
         first_offset = self._open.pop(producer_id, UNKNOWN)
         markers = self._markers.get(producer_id)
         if not is_committed:
+            if not self._open:
+                self._awaiting.setdefault(producer_id, []).append(len(self.aborted))
             others = next(iter(self._open.values()), batch.base_offset + 1)
             is_beginning_here = first_offset != UNKNOWN and markers is not None
             self.aborted.append(

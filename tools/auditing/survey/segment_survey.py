@@ -169,7 +169,7 @@ class _SegmentSurvey:
             shows_compaction=self._shows_compaction,
             stray_offsets=self._order.stray_offsets,
             sets_metadata_version=None if self._version is None else self._version.found,
-            early_stable_offsets=() if self._indexes is None else self._indexes.early_stable_offsets,
+            stable_offsets=() if self._indexes is None else self._indexes.stable_offsets,
             misplaced_from=self._order.misplaced_from,
             controllers=() if self._messages is None else tuple(self._messages.controllers),
         )
