@@ -77,7 +77,9 @@ def test_a_running_quorum(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize(("verb", "step"), [("quorum", 8), ("verify", 16), ("voters", 32), ("epochs", 32), ("diff", 16)])
+@pytest.mark.parametrize(
+    ("verb", "step"), [("quorum", 8), ("verify", 16), ("voters", 32), ("epochs", 32), ("diff", 16)]
+)
 @pytest.mark.parametrize("operation", QUORUM_OPERATIONS)
 def test_a_running_quorum_at_more_moments(
     operation: Operation, verb: str, step: int, at_once: bool, counts: dict[str, int], tmp_path: Path
