@@ -23,7 +23,6 @@ FOR_USERS: Final = {
     "raftlog.testing.contracts.replicated_log": "tests of users",
     "raftlog.testing.crash_points": "tests of users",
     "raftlog.testing.log_stories": "tests of users",
-    "raftlog.testing.simulator.simulation": "tests of users",
     "raftlog.tools.pyspark_raftlog": "Spark looks for it by name",
 }
 """Modules that none of ours imports, and who does."""

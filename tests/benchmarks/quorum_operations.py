@@ -22,7 +22,7 @@ from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.records.messages.raft.raft_messages import RaftMessage, RaftRequest, RaftResponse, read_rpc, write_rpc
 from raftlog.records.messages.schema import message_type
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.testing.simulator.chance import RandomDraws
+from raftlog.testing.simulator.choices import ChosenDraws, SeededChoices
 from raftlog.voters.voter_set import Endpoints
 from tests.benchmarks.inputs import Row
 from tests.benchmarks.measure import Timing
@@ -83,7 +83,7 @@ class Member:
                 listener=LISTENER,
             ),
             config=_CONFIG,
-            draws=RandomDraws(random.Random(self.id)),
+            draws=ChosenDraws(SeededChoices(random.Random(self.id)), self.id),
             network=self,
             application=self,
             monotonic_ms=0,

@@ -29,6 +29,7 @@ from raftlog.quorum.roles.roles import (
 )
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
+from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
@@ -100,7 +101,7 @@ class TracedSimulation:
         plan = attrs.evolve(draw_fault_plan(chance), kraft_version=1, upgrade_ms=0, rot=0.0)
         if change_interval_ms is not None:
             plan = attrs.evolve(plan, change_interval_ms=change_interval_ms, observers=max(plan.observers, 1))
-        self.simulation = Simulation(chance, plan)
+        self.simulation = Simulation(SeededChoices(chance), plan)
         self.events: list[Event] = []
         self._committed: Log = ()
         self._indexes: dict[ReplicaKey, int] = {}

@@ -22,10 +22,10 @@ from raftlog.quorum.seam.effects import (
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.decoded import numbers_in, value_of
 from raftlog.testing.simulator.checks.listener_contract import ListenerContract
 from raftlog.testing.simulator.checks.replay import REGISTERS, Registers
+from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
 
@@ -55,7 +55,7 @@ class SimulatedApplication:
 
     Args:
         directory: whose log they read.
-        chance: chooses.
+        choices: makes all choices.
         plan: how fast they are, and how often they write a snapshot.
         later: calls them.
 
@@ -63,9 +63,10 @@ class SimulatedApplication:
         is_hurried: whether they are at most ``HURRIED_MS`` slow on the average, so that they catch up.
     """
 
-    def __init__(self, directory: Directory, chance: Chance, plan: FaultPlan, later: Later) -> None:
+    def __init__(self, directory: Directory, choices: Choices, plan: FaultPlan, later: Later) -> None:
         self._directory = directory
-        self._chance = chance
+        self._choices = choices
+        self._id = directory.identity.key.id
         self._plan = plan
         self._later = later
         self._listeners: dict[int, StateMachine] = {}
@@ -76,7 +77,8 @@ class SimulatedApplication:
 
     def _delay_ms(self) -> int:
         mean_ms = self._plan.listener_delay_ms
-        return exponential_ms(self._chance, min(mean_ms, HURRIED_MS) if self.is_hurried else mean_ms)
+        mean_ms = min(mean_ms, HURRIED_MS) if self.is_hurried else mean_ms
+        return self._choices.time_ms(mean_ms, "listener-delay", self._id)
 
     def begin(self, raft: Raft) -> None:
         """Register the state machines with a core."""
@@ -110,7 +112,7 @@ class SimulatedApplication:
 
     def _read(self, effect: Delivering) -> None:
         listener = self._listeners[effect.listener]
-        next_offset = None if self._chance.random() < 0.03 else self._taken(listener, effect)
+        next_offset = None if self._choices.happens(0.03, "nothing-read", self._id) else self._taken(listener, effect)
         listener.contract.closed(next_offset)
         self._raft.delivery_closed(effect.number, next_offset)
         self._consider_snapshot(listener)
@@ -137,8 +139,8 @@ class SimulatedApplication:
     def _read_batches(self, listener: StateMachine, effect: DeliverBatches) -> int | None:
         """Read records, or a part of them, unless a snapshot has replaced the log meanwhile."""
         offset, end_offset = effect.offset, effect.end_offset
-        if self._chance.random() < 0.1:
-            end_offset = self._chance.randrange(offset + 1, end_offset + 1)
+        if self._choices.happens(0.1, "part-read", self._id):
+            end_offset = self._choices.number(offset + 1, end_offset + 1, "read-end", self._id)
         try:
             for batch in self._directory.log.batches(offset, Isolation.UNCOMMITTED):
                 if batch.base_offset >= end_offset:
@@ -188,7 +190,7 @@ class SimulatedApplication:
             return
         (_, registers), (_, writer) = self._creating, self._writer
         self._creating = self._writer = None
-        if self._chance.random() < 0.1:
+        if self._choices.happens(0.1, "snapshot-abandoned", self._id):
             self._raft.abandon_snapshot(number)
             return
         if registers:

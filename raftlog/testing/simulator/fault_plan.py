@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which faults a schedule has, and how many of them: drawn per seed, each on or off, so that none hides the others."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, Self
 
 import attrs
 
-from raftlog.testing.simulator.chance import Chance
+from raftlog.testing.simulator.choices import Chance
 
-_APPEND_INTERVALS_MS: Final = {2: 120, 3: 320, 4: 450, 5: 550, 6: 650}
+APPEND_INTERVALS_MS: Final = {1: 120, 2: 120, 3: 320, 4: 450, 5: 550, 6: 650, 7: 750, 8: 850}
 """By the number of replicas: an append costs about four messages for each follower."""
+_FEW: Final = 2
 _VOTERS: Final = (3,) * 14 + (5, 5, 4, 2, 2, 1)
 
 
@@ -70,6 +72,16 @@ class FaultPlan:
     retention_bytes: int
     do_voters_ask_bootstrap: bool
 
+    def changed(self, fields: Mapping[str, Any]) -> Self:
+        """Return the plan with other values of some fields."""
+        return attrs.evolve(self, **fields)
+
+    def with_voters(self, voters: int) -> Self:
+        """Return the plan with another number of voters at the start; with few of them there is an observer, too."""
+        observers = max(self.observers, 1 if voters <= _FEW else 0)
+        interval_ms = APPEND_INTERVALS_MS[voters + observers]
+        return attrs.evolve(self, voters=voters, observers=observers, append_interval_ms=interval_ms)
+
 
 def draw_fault_plan(chance: Chance) -> FaultPlan:
     """Draw the faults of a schedule."""
@@ -80,7 +92,7 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
     voters = chance.choice(_VOTERS)
     change_interval_ms = chance.choice((1_500, 5_000)) if is_on() else 0
     kraft_version = 0 if is_on(0.25) else 1
-    observers = 1 if voters <= 2 or change_interval_ms or is_on(0.25) else 0
+    observers = 1 if voters <= _FEW or change_interval_ms or is_on(0.25) else 0
     return FaultPlan(
         voters=voters,
         observers=observers,
@@ -104,6 +116,6 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         listener_delay_ms=chance.choice((30.0, 300.0, 1500.0)),
         snapshot_interval=chance.choice((40, 150)) if is_on(0.6) else 0,
         retention_bytes=chance.choice((0, 5_000, 15_000)),
-        append_interval_ms=_APPEND_INTERVALS_MS[voters + observers],
+        append_interval_ms=APPEND_INTERVALS_MS[voters + observers],
         do_voters_ask_bootstrap=is_on(0.2),
     )

@@ -14,8 +14,8 @@ from raftlog.records.messages.raft.api_versions_messages import (
     ApiVersionsResponseSupportedFeatureKey,
 )
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
-from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.network import Network
@@ -90,7 +90,7 @@ class Machine:
         machines: dict[int, "Machine"],
         timeline: Timeline,
         network: Network,
-        chance: Chance,
+        choices: Choices,
         plan: FaultPlan,
         config: QuorumConfig,
         promises: PromiseCheck,
@@ -106,7 +106,7 @@ class Machine:
         self._machines = machines
         self._timeline = timeline
         self._network = network
-        self._chance = chance
+        self._choices = choices
         self._plan = plan
         self._config = config
         self._promises = promises
@@ -117,17 +117,21 @@ class Machine:
 
     # The process
 
+    def _clock_error_ppm(self) -> int:
+        error = self._plan.clock_error_ppm
+        return self._choices.number(-error, error + 1, "clock-error", self.id, calm=0) if error else 0
+
     def start(self) -> None:
         """Start a process on what the directory holds."""
         if self.process is not None:
             return
-        error = self._plan.clock_error_ppm
-        rate = 1_000_000 + (self._chance.randrange(-error, error + 1) if error else 0)
+        rate = 1_000_000 + self._clock_error_ppm()
         now_ms = self._timeline.now_ms
         clock = SimulatedClock(now_ms, rate, WALL_MS + now_ms + (rate - 1_000_000) // 100)
         self.is_paused, self._tick_ms = False, None
         self._deferred.clear()
-        self.process = ReplicaProcess(self.directory, self, self._config, self._chance, self._plan, clock, now_ms)
+        self.process = ReplicaProcess(self.directory, self, self._config, self._choices, self._plan, clock, now_ms)
+        self._tell(f"starts, log end {self.directory.ledger.end_offset}")
         self._settle(self.process)
 
     def crash(self) -> None:
@@ -136,7 +140,9 @@ class Machine:
         self.is_crash_armed = False
         if process is not None:
             self.crash_count += 1
-            self.lossy_crash_count += process.crash(self._chance) > 0
+            lost = process.crash(self._choices)
+            self.lossy_crash_count += lost > 0
+            self._tell(f"crashes; {lost} batches are lost" if lost else "crashes")
             self._timeline.note(self.id, self.directory.ledger.end_offset)
             self._owner.crashed(self, process)
 
@@ -149,13 +155,23 @@ class Machine:
     def pause(self) -> None:
         """Give the process no time, and no messages."""
         self.is_paused = self.process is not None
+        self._tell("is paused")
 
     def resume(self) -> None:
         """Let the process go on with what has come meanwhile."""
+        if self.is_paused:
+            self._tell("goes on")
         self.is_paused = False
         deferred, self._deferred = self._deferred, []
         for event in deferred:
             event()
+
+    def _tell(self, words: str) -> None:
+        """Tell the story of a fault, or its end."""
+        if self._timeline.story is not None:
+            self._timeline.story.fault(self._timeline.now_ms, self.id, words)
+            if self.process is None:
+                self._timeline.story.stopped(self.id)
 
     def _give(self, process: ReplicaProcess, event: Callable[..., None], *arguments: Any) -> None:
         """Give something to a process, unless it has crashed; later, if it is paused."""
@@ -183,6 +199,9 @@ class Machine:
                 check(queue.length <= queue.limit, "queues-are-bounded", "{}: {}", self.id, queue)
         ledger = self.directory.ledger
         self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)
+        if self._timeline.story is not None:
+            role, now_ms = type(raft.role).__name__, self._timeline.now_ms
+            self._timeline.story.settled(now_ms, self.id, role, raft.role.epoch, ledger.high_watermark)
         if self.is_crash_armed and ledger.durable_end < ledger.end_offset:
             self.crash()
         else:
@@ -267,8 +286,8 @@ class Machine:
 
     def work_begun(self, process: ReplicaProcess, job: DiskJob) -> None:
         """Begin some work for the disk."""
-        duration_ms = 1 + exponential_ms(self._chance, self._plan.sync_ms)
-        if self._plan.slow_sync and self._chance.random() < self._plan.slow_sync:
+        duration_ms = 1 + self._choices.time_ms(self._plan.sync_ms, "sync", self.id)
+        if self._plan.slow_sync and self._choices.happens(self._plan.slow_sync, "slow-sync", self.id):
             duration_ms *= 50
         self._timeline.after(duration_ms, self._work_ended, process, job)
 

@@ -7,8 +7,8 @@ from typing import Final
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
-from raftlog.testing.simulator.chance import Chance
 from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.machine import ADMIN, Machine
 from raftlog.testing.simulator.replica_process import ReplicaProcess
@@ -27,15 +27,15 @@ class Membership:
 
     Args:
         machines: all of them, by id.
-        chance: chooses.
+        choices: makes all choices.
         make_directory: makes an empty directory with a new id, for a replica.
     """
 
     def __init__(
-        self, machines: dict[int, Machine], chance: Chance, make_directory: Callable[[int], Directory]
+        self, machines: dict[int, Machine], choices: Choices, make_directory: Callable[[int], Directory]
     ) -> None:
         self._machines = machines
-        self._chance = chance
+        self._choices = choices
         self._make_directory = make_directory
         self._added_ms: dict[int, int] = {}
 
@@ -53,10 +53,10 @@ class Membership:
         others = [each for each in self._machines.values() if _may_be_added(each, in_force)]
         request: AddRaftVoterRequest | RemoveRaftVoterRequest
         may_remove = len(in_force) > _LEAST_VOTERS and not self._has_damage
-        if may_remove and (not others or self._chance.random() < 0.5):
-            request = _removal(self._chance.choice(sorted(in_force)))
+        if may_remove and (not others or self._choices.happens(0.5, "removal")):
+            request = _removal(self._choices.pick(sorted(in_force), "removed"))
         elif others:
-            added = self._chance.choice(others)
+            added = self._choices.pick(others, "added")
             self._added_ms[added.id] = now_ms
             request = _addition(added)
         else:
@@ -114,7 +114,7 @@ class Membership:
             and not self._is_being_added(each, now_ms)
         ]
         if others:
-            machine = self._chance.choice(others)
+            machine = self._choices.pick(others, "replaced")
             machine.replace_disk(self._make_directory(machine.id))
 
 

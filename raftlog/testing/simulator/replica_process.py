@@ -22,9 +22,9 @@ from raftlog.quorum.seam.effects import (
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.application import SimulatedApplication
-from raftlog.testing.simulator.chance import Chance, RandomDraws
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.checks.voter_history import check_voter_history
+from raftlog.testing.simulator.choices import Choices, ChosenDraws
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
 
@@ -105,7 +105,7 @@ class ReplicaProcess:
         directory: Directory,
         host: Host,
         config: QuorumConfig,
-        chance: Chance,
+        choices: Choices,
         plan: FaultPlan,
         clock: SimulatedClock,
         now_ms: int,
@@ -114,7 +114,7 @@ class ReplicaProcess:
         self.clock = clock
         self._host = host
         self.last_state: QuorumStateData | None = None
-        self.application = SimulatedApplication(directory, chance, plan, self._later)
+        self.application = SimulatedApplication(directory, choices, plan, self._later)
         self._under_way: list[DiskJob] = []
         self._seen_voters: tuple[object, ...] = ()
         self._driver = ReplicaDriver(
@@ -122,7 +122,7 @@ class ReplicaProcess:
             directory.election_state,
             identity=directory.identity,
             config=config,
-            draws=RandomDraws(chance),
+            draws=ChosenDraws(choices, directory.identity.key.id),
             network=self,
             application=self,
             monotonic_ms=clock.monotonic_ms(now_ms),
@@ -200,18 +200,20 @@ class ReplicaProcess:
         self._under_way.remove(job)
         job()
 
-    def crash(self, chance: Chance) -> int:
+    def crash(self, choices: Choices) -> int:
         """End, and lose what was not durable; return how many batches were lost.
 
         The work that is under way may have been done by the disk, without the process being told.
         """
+        replica_id = self.directory.identity.key.id
         for job in self._under_way:
-            if chance.random() < 0.2:
+            if choices.happens(0.2, "work-done", replica_id):
                 job()
         self._under_way.clear()
         log = self.directory.log
         self.directory.end_work()
         unsynced = log.unsynced_batch_count
-        kept = chance.randrange(0, unsynced + 1) if unsynced and chance.random() < 0.2 else 0
+        is_some_kept = unsynced and choices.happens(0.2, "some-kept", replica_id)
+        kept = choices.number(0, unsynced + 1, "kept-batches", replica_id) if is_some_kept else 0
         log.crash(kept)
         return unsynced - kept

@@ -15,15 +15,15 @@ from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
+from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.directory import Directory
-from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
+from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
 from raftlog.testing.simulator.membership import Membership
 from raftlog.testing.simulator.network import Network
@@ -93,6 +93,7 @@ class ScheduleOutcome:
         quarantines: how many of them lost records that were.
         events: how many events there were.
         healed_ms: how long the quorum took to recover when the faults had ended.
+        ended_ms: the virtual time at the end.
         trace: equal for all runs of a seed.
     """
 
@@ -113,6 +114,7 @@ class ScheduleOutcome:
     quarantines: int
     events: int
     healed_ms: int
+    ended_ms: int
     trace: int
 
     @property
@@ -126,18 +128,18 @@ class Simulation:
     """A quorum, with its faults.
 
     Args:
-        chance: all randomness, and nothing else, comes from it.
-        plan: the faults; None draws them.
+        choices: all that may go in more than one way.
+        plan: which faults there are.
     """
 
-    def __init__(self, chance: Chance, plan: FaultPlan | None = None) -> None:
-        self._chance = chance
-        self.plan = draw_fault_plan(chance) if plan is None else plan
+    def __init__(self, choices: Choices, plan: FaultPlan) -> None:
+        self._choices = choices
+        self.plan = plan
         self.timeline = Timeline()
         self.oracle = ClientOracle()
         self.history = CommittedHistory(self._committed)
-        self.network = Network(self.timeline, chance, self.plan)
-        self.workload = Workload(self.oracle, chance)
+        self.network = Network(self.timeline, choices, plan)
+        self.workload = Workload(self.oracle, choices)
         self.machines: dict[int, Machine] = {}
         self._is_healing = False
         self._fresh: ClientAppend | None = None
@@ -145,12 +147,12 @@ class Simulation:
         self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys))
         self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
-        self._membership = Membership(self.machines, chance, self._new_directory)
+        self._membership = Membership(self.machines, choices, self._new_directory)
         promises = PromiseCheck(self.witness)
         for each in range(1, self.plan.voters + self.plan.observers + 1):
             directory = self._new_directory(each)
             self.machines[each] = Machine(
-                directory, self.machines, self.timeline, self.network, chance, self.plan, CONFIG, promises, self
+                directory, self.machines, self.timeline, self.network, choices, plan, CONFIG, promises, self
             )
 
     def _new_directory(self, replica_id: int) -> Directory:
@@ -178,19 +180,26 @@ class Simulation:
         """The processes that run, and are not paused."""
         return (each.process for each in self.machines.values() if each.process is not None and not each.is_paused)
 
-    def run(self) -> ScheduleOutcome:
-        """Run the schedule, and let the quorum recover."""
+    def run(self, end_ms: int | None = None) -> ScheduleOutcome:
+        """Run the schedule, and let the quorum recover.
+
+        Args:
+            end_ms: to end at this time, if that is earlier, and not to let the quorum recover; None for the whole.
+        """
         violation, healed_ms = None, 0
         try:
             for machine in self.machines.values():
                 machine.start()
             self._begin_faults()
-            self.timeline.run(SCHEDULE_MS)
-            healed_ms = self._heal()
+            self.timeline.run(SCHEDULE_MS if end_ms is None else min(end_ms, SCHEDULE_MS))
+            if end_ms is None or end_ms > SCHEDULE_MS:
+                healed_ms = self._heal()
         except ViolationError as error:
             violation = ViolationError(error.invariant, error.description)
         except Exception as error:  # Whatever comes out of the core is a violation.
             violation = ViolationError("no-error", "".join(traceback.format_exception(error)))
+        if violation is not None and self.timeline.story is not None:
+            self.timeline.story.violated(self.timeline.now_ms, str(violation))
         return ScheduleOutcome(
             violation,
             delivered=self.network.delivered,
@@ -209,6 +218,7 @@ class Simulation:
             quarantines=self.witness.counts["quarantines"],
             events=self.timeline.event_count,
             healed_ms=healed_ms,
+            ended_ms=self.timeline.now_ms,
             trace=self.timeline.trace,
         )
 
@@ -221,17 +231,20 @@ class Simulation:
     def _append(self) -> None:
         leader = self.workload.leader_among(self.running)
         if leader is not None:
-            for _ in range(self._chance.randrange(1, 5)):
+            for _ in range(self._choices.number(1, 5, "appends")):
                 append = self.workload.append(leader)
                 if self._is_healing and append is not None and self._fresh is None:
                     self._fresh = append
-            if self._chance.random() < 0.3:
+            if self._choices.happens(0.3, "read"):
                 self.workload.read(leader, self.witness.known_end)
             self.machines[leader.directory.identity.key.id].settle()
-        self.timeline.after(1 + exponential_ms(self._chance, self.plan.append_interval_ms), self._append)
+        self.timeline.after(1 + self._choices.time_ms(self.plan.append_interval_ms, "append-interval"), self._append)
 
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
         """Tell the clients what became of an append."""
+        if self.timeline.story is not None:
+            words = f"append up to offset {effect.last_offset}: {effect.outcome.name.lower()}"
+            self.timeline.story.client(self.timeline.now_ms, process.directory.identity.key.id, words)
         self.workload.append_ended(process, effect)
 
     def read_ended(self, process: ReplicaProcess, effect: EndRead) -> None:
@@ -241,21 +254,21 @@ class Simulation:
     # Faults
 
     def _begin_faults(self) -> None:
-        plan, after = self.plan, self._after
+        plan = self.plan
         self._append()
-        for interval_ms, fault in (
-            (plan.crash_interval_ms, self._crash),
-            (plan.cut_interval_ms, self._cut),
-            (plan.pause_interval_ms, self._pause),
-            (plan.change_interval_ms, self._change_voters),
+        for interval_ms, fault, kind in (
+            (plan.crash_interval_ms, self._crash, "crash-interval"),
+            (plan.cut_interval_ms, self._cut, "cut-interval"),
+            (plan.pause_interval_ms, self._pause, "pause-interval"),
+            (plan.change_interval_ms, self._change_voters, "change-interval"),
         ):
             if interval_ms:
-                after(interval_ms, fault)
+                self._after(interval_ms, fault, kind)
         if plan.upgrade_ms:
             self.timeline.after(plan.upgrade_ms, self._unless_healing, self._upgrade)
 
-    def _after(self, mean_ms: int, fault: Fault) -> None:
-        self.timeline.after(1 + exponential_ms(self._chance, mean_ms), self._unless_healing, fault)
+    def _after(self, mean_ms: int, fault: Fault, kind: str) -> None:
+        self.timeline.after(1 + self._choices.time_ms(mean_ms, kind), self._unless_healing, fault)
 
     def _unless_healing(self, fault: Fault) -> None:
         if not self._is_healing:
@@ -264,55 +277,62 @@ class Simulation:
     def _victim(self) -> Machine:
         """Return a machine, the leader half of the time."""
         leader = self.history.leaders.get(self.history.latest_epoch)
-        if leader is not None and self._chance.random() < 0.5:
+        if leader is not None and self._choices.happens(0.5, "victim-leads"):
             return self.machines[leader.key.id]
-        return self._chance.choice(list(self.machines.values()))
+        return self._choices.pick(list(self.machines.values()), "victim")
 
     def _crash(self) -> None:
-        machine, chance = self._victim(), self._chance
-        if chance.random() < self.plan.armed_crashes:
-            machine.is_crash_armed = True
-        else:
-            machine.crash()
-        self._after(self.plan.crash_interval_ms, self._crash)
+        if self._choices.happens(1, "crash"):
+            machine = self._victim()
+            if self._choices.happens(self.plan.armed_crashes, "crash-armed"):
+                machine.is_crash_armed = True
+            else:
+                machine.crash()
+        self._after(self.plan.crash_interval_ms, self._crash, "crash-interval")
 
     def crashed(self, machine: Machine, process: ReplicaProcess) -> None:
         """Have a machine that has crashed started again, soon or after a while."""
         self.workload.crashed(process)
-        if self.plan.rot and not self._is_healing and self._chance.random() < self.plan.rot:
+        if self.plan.rot and not self._is_healing and self._choices.happens(self.plan.rot, "rot", machine.id):
             self._rot(machine)
-        down_ms = exponential_ms(self._chance, self._chance.choice((50, 1000)))
+        down_ms = self._choices.time_ms(self._choices.pick((50, 1000), "down", machine.id), "down-time", machine.id)
         self.timeline.after(1 + down_ms, machine.start)
 
     def _rot(self, machine: Machine) -> None:
         """Let a disk lose records that were durable, unless that may be one disk too many."""
         log, now_ms = machine.directory.log, self.timeline.now_ms
         if log.batch_count and self._membership.may_rot(machine, self.history.end_offset, now_ms):
-            log.rot(min(log.batch_count, 1 + exponential_ms(self._chance, 10)))
+            count = min(log.batch_count, 1 + self._choices.time_ms(10, "rotten-batches", machine.id))
+            log.rot(count)
+            if self.timeline.story is not None:
+                self.timeline.story.fault(now_ms, machine.id, f"its disk loses {count} durable batches")
 
     def _cut(self) -> None:
-        ids = list(self.machines)
-        one_side = {each for each in ids if self._chance.random() < 0.4} or {self._chance.choice(ids)}
-        other_side = set(ids) - one_side
-        self.network.cut(one_side, other_side, is_one_way=self.plan.is_cut_one_way and self._chance.random() < 0.7)
-        self._after(2000, self.network.heal)
-        self._after(self.plan.cut_interval_ms, self._cut)
+        choices, ids = self._choices, list(self.machines)
+        if choices.happens(1, "cut"):
+            one_side = {each for each in ids if choices.happens(0.4, "cut-off", each)}
+            one_side = one_side or {choices.pick(ids, "cut-off-alone")}
+            is_one_way = self.plan.is_cut_one_way and choices.happens(0.7, "cut-one-way")
+            self.network.cut(one_side, set(ids) - one_side, is_one_way=is_one_way)
+            self._after(2000, self.network.heal, "cut-time")
+        self._after(self.plan.cut_interval_ms, self._cut, "cut-interval")
 
     def _pause(self) -> None:
-        machine = self._victim()
-        machine.pause()
-        self._after(1200, lambda: self._resume(machine))
-        self._after(self.plan.pause_interval_ms, self._pause)
+        if self._choices.happens(1, "pause"):
+            machine = self._victim()
+            machine.pause()
+            self._after(1200, lambda: self._resume(machine), "pause-time")
+        self._after(self.plan.pause_interval_ms, self._pause, "pause-interval")
 
     def _change_voters(self) -> None:
         leader = self.workload.leader_among(self.running)
-        if leader is not None:
+        if leader is not None and self._choices.happens(1, "change"):
             self._membership.change(leader, self.timeline.now_ms)
-        if self._chance.random() < 0.1:
+        if self._choices.happens(0.1, "replace-disk"):
             epochs = sorted(self.history.leaders)[-3:]
             recent_leaders = frozenset(self.history.leaders[each].key.id for each in epochs)
             self._membership.replace_disk(self.timeline.now_ms, recent_leaders)
-        self._after(self.plan.change_interval_ms, self._change_voters)
+        self._after(self.plan.change_interval_ms, self._change_voters, "change-interval")
 
     def _upgrade(self) -> None:
         """Upgrade kraft.version, and look again after a while whether it was."""
@@ -321,7 +341,7 @@ class Simulation:
             if leader is not None:
                 self.workload.upgrade(leader)
                 self.machines[leader.directory.identity.key.id].settle()
-            self._after(2000, self._upgrade)
+            self._after(2000, self._upgrade, "upgrade-interval")
 
     def _resume(self, machine: Machine) -> None:
         """End a pause. A client may read at once, before the replica learns what has happened meanwhile."""

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any, Final
 
+from raftlog.testing.simulator.story import Story
 from raftlog.testing.simulator.violation import check
 
 MAX_EVENTS_AT_ONCE: Final = 20_000
@@ -18,12 +19,14 @@ class Timeline:
         now_ms: the time of the event that happens now.
         event_count: how many events have happened.
         trace: a number that depends on all events so far: two runs of a seed have the same.
+        story: takes down what happens; None for a run that nobody looks at.
     """
 
     def __init__(self) -> None:
         self.now_ms = 0
         self.event_count = 0
         self.trace = 0
+        self.story: Story | None = None
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._last_number = 0
         self._count_at_once = 0

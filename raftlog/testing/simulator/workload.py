@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from raftlog.errors import BufferExhaustedError, InvalidUpdateVersionError, NotLeaderError
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
-from raftlog.testing.simulator.chance import Chance
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, ReadBegun, Told
+from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.kraft_version import KRaftVersion
@@ -25,18 +25,18 @@ class Workload:
 
     Args:
         oracle: is told what the clients are told.
-        chance: chooses.
+        choices: makes all choices.
     """
 
-    def __init__(self, oracle: ClientOracle, chance: Chance) -> None:
+    def __init__(self, oracle: ClientOracle, choices: Choices) -> None:
         self.oracle = oracle
-        self._chance = chance
+        self._choices = choices
         self._waiting: dict[ReplicaProcess, dict[int, ClientAppend]] = {}
         self._reads: dict[tuple[ReplicaProcess, int], ReadBegun] = {}
 
     def append(self, process: ReplicaProcess) -> ClientAppend | None:
         """Append some records at a replica that believes to lead; None if it refuses."""
-        first, values = self.oracle.next_values(1 + int(3 * self._chance.random() ** 3))
+        first, values = self.oracle.next_values(1 + int(3 * self._choices.fraction(0, "values") ** 3))
         try:
             appended = process.raft.append(values, epoch=process.raft.role.epoch)
         except (NotLeaderError, BufferExhaustedError):
@@ -93,4 +93,4 @@ class Workload:
     def leader_among(self, processes: Iterable[ReplicaProcess]) -> ReplicaProcess | None:
         """Return a replica that believes to lead: any of them, if there are several."""
         leaders = [each for each in processes if isinstance(each.raft.role, Leader)]
-        return self._chance.choice(leaders) if leaders else None
+        return self._choices.pick(leaders, "leader") if leaders else None

@@ -22,7 +22,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state
-from raftlog.testing.simulator.chance import RandomDraws
+from raftlog.testing.simulator.choices import ChosenDraws, SeededChoices
 from raftlog.voters.voter_set import Endpoints
 from tests.hang_limit import HANG_S
 from tests.quorum.driving.driven_replicas import ByHand
@@ -66,7 +66,7 @@ class FileReplica:
                 listener=LISTENER,
             ),
             config=QuorumConfig(append_linger_ms=0),
-            draws=RandomDraws(random.Random(replica_id)),
+            draws=ChosenDraws(SeededChoices(random.Random(replica_id)), replica_id),
             network=self,
             application=self,
             executor=executor,

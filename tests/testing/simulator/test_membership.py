@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from raftlog.testing.simulator.checks.ledger import NamedVoters
+from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.membership import Membership
 from raftlog.testing.simulator.simulation import Simulation, replica_key
@@ -15,8 +16,9 @@ from raftlog.testing.simulator.simulation import Simulation, replica_key
 def quorum(voters: int, observers: int = 0) -> tuple[Simulation, Membership]:
     """Return a quorum that has not begun, and its operator."""
     plan = attrs.evolve(draw_fault_plan(random.Random(0)), voters=voters, observers=observers, kraft_version=1)
-    simulation = Simulation(random.Random(0), plan)
-    return simulation, Membership(simulation.machines, random.Random(0), lambda _: pytest.fail("no disk is replaced"))
+    choices = SeededChoices(random.Random(0))
+    simulation = Simulation(choices, plan)
+    return simulation, Membership(simulation.machines, choices, lambda _: pytest.fail("no disk is replaced"))
 
 
 @pytest.mark.parametrize(("voters", "may_rot"), [(1, False), (2, False), (3, True), (5, True)])

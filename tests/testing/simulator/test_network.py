@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.network import Network
 from raftlog.testing.simulator.timeline import Timeline
@@ -32,7 +33,7 @@ def arrivals(network: Network, timeline: Timeline) -> list[int]:
 def made(**changes: Any) -> tuple[Network, Timeline]:
     """Return a network with some faults."""
     timeline = Timeline()
-    return Network(timeline, random.Random(1), quiet_plan(**changes)), timeline
+    return Network(timeline, SeededChoices(random.Random(1)), quiet_plan(**changes)), timeline
 
 
 def test_without_faults() -> None:

@@ -10,6 +10,7 @@ import sys
 import attrs
 import pytest
 
+from raftlog.testing.simulator.runs.campaign import Totals, outcomes
 from raftlog.testing.simulator.simulation import ScheduleOutcome
 from raftlog.testing.simulator.violation import ViolationError
 from tests.checkout import ROOT
@@ -17,7 +18,7 @@ from tests.mutants.planting import Mutant
 from tests.testing.simulator import run
 from tests.testing.simulator.killer_seeds import KILLERS, Killer, run_killer
 from tests.testing.simulator.planted_bugs import BUGS
-from tests.testing.simulator.run import Totals, outcomes, run_seed
+from tests.testing.simulator.run import run_seed
 
 TRACES = "from tests.testing.simulator.run import run_seed; print([run_seed(each).trace for each in range(3)])"
 
@@ -25,8 +26,8 @@ TRACES = "from tests.testing.simulator.run import run_seed; print([run_seed(each
 def test_some_schedules() -> None:
     """No invariant is violated, and the quorum recovers after each schedule."""
     totals = Totals()
-    for seed, outcome in outcomes(range(8), processes=1):
-        totals.add(seed, outcome)
+    for token, outcome in outcomes(range(8), processes=1):
+        totals.add(token, outcome)
     assert totals.violations == {}
     assert totals.counting >= 6
 

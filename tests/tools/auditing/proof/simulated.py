@@ -11,6 +11,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.messages.control import LeaderChangeMessage, VotersRecord, read_control_record
 from raftlog.records.messages.voters import voter_set
+from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
@@ -26,7 +27,7 @@ def pasts_of(seed: int, moments: int) -> Iterator[Past]:
     """Yield what is left of a simulated quorum that is stopped at some moments of its first seconds."""
     chance = random.Random(seed)
     plan = attrs.evolve(draw_fault_plan(chance), rot=0.0, kraft_version=1, upgrade_ms=0)
-    simulation = Simulation(chance, plan)
+    simulation = Simulation(SeededChoices(chance), plan)
     for machine in simulation.machines.values():
         machine.start()
     simulation._begin_faults()

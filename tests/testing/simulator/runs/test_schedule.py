@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and tokens of schedules: each value does what it says, and names that are none are refused."""
+
+import random
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.errors import OptionError
+from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
+from raftlog.testing.simulator.runs.campaign import MARKS, Totals, outcomes
+from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, replay, run_seed
+
+OPTIONS = st.builds(
+    ScheduleOptions,
+    st.none() | st.integers(3, 7),
+    st.frozensets(st.sampled_from(list(SWITCHES))) | st.just(frozenset(SWITCHES)),
+)
+
+
+@given(st.integers(0, 1 << 70), OPTIONS)
+def test_a_token_names_its_schedule(seed: int, options: ScheduleOptions) -> None:
+    """It is read as it is written, and has no blanks."""
+    token = Token(seed, options)
+    assert Token.parse(str(token)) == token
+    assert " " not in str(token)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "4711", "s1", "s1-", "s1--1", "s1-x", "s1-1-v", "s1-1-", "S1-1", "s1-1 ", "s1-1-v3-loss+", "s1-1-loss-v3"],
+)
+def test_a_token_that_is_none(text: str) -> None:
+    """It is refused."""
+    with pytest.raises(OptionError, match=r"token|faults"):
+        Token.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("s0-1", "generator 0"),
+        ("s2-1", "generator 2"),
+        ("s1-1-v0", "0 is not from 1 to 7"),
+        ("s1-1-v8", "8 is not from 1 to 7"),
+        ("s1-1-fire", "no fire"),
+        ("s1-1-v2-rot", "needs 3"),
+    ],
+)
+def test_a_token_of_what_there_is_not(text: str, reason: str) -> None:
+    """The reason is said."""
+    with pytest.raises(OptionError, match=reason):
+        Token.parse(text)
+
+
+def test_limits_of_options() -> None:
+    """Voters from 1 to 7; rot alone from 3 voters on."""
+    assert [ScheduleOptions(each).voters for each in (1, 7)] == [1, 7]
+    assert ScheduleOptions(3, frozenset({"rot"})).voters == 3
+
+
+@given(st.integers(0, 10**6), st.sampled_from(list(SWITCHES)))
+def test_a_switch_switches_one_kind_of_faults_off(seed: int, name: str) -> None:
+    """The rest of the plan stays as it was drawn."""
+    plan = draw_fault_plan(random.Random(seed))
+    off = ScheduleOptions(None, frozenset(SWITCHES) - {name}).applied(plan)
+    assert off == FaultPlan(**(attrs.asdict(plan) | dict(SWITCHES[name])))
+
+
+@pytest.mark.parametrize("voters", range(1, 8))
+def test_each_number_of_voters(voters: int) -> None:
+    """All invariants hold, without faults and with them."""
+    options = ScheduleOptions(voters)
+    plan = options.applied(draw_fault_plan(random.Random(voters)))
+    assert plan.voters == voters
+    assert replay(Schedule(plan), end_ms=5_000)[1].violation is None
+    assert run_seed(Token(voters, options)).violation is None
+
+
+@pytest.mark.parametrize("end_ms", [1, 999, 1_000])
+def test_the_end_of_a_run(end_ms: int) -> None:
+    """It ends at the time that is given, and does not recover."""
+    _, outcome = replay(Schedule(draw_fault_plan(random.Random(0))), end_ms)
+    assert (outcome.ended_ms, outcome.healed_ms) == (end_ms, 0)
+
+
+def test_outcomes_do_not_depend_on_processes() -> None:
+    """Nor does their order."""
+    alone, together = (list(outcomes(range(3, 10), processes)) for processes in (1, 2))
+    assert alone == together
+    assert [token.seed for token, _ in alone] == list(range(3, 10))
+
+
+def test_totals() -> None:
+    """They add up, and name what no schedule came to."""
+    totals = Totals()
+    for token, outcome in outcomes(range(2), 1, ScheduleOptions(3, frozenset({"loss"}))):
+        totals.add(token, outcome)
+    assert totals.schedules == 2
+    assert "crashes" in totals.missed
+    assert "leaders" not in totals.missed
+    assert set(totals.sums) == set(MARKS)

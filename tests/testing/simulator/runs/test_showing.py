@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A story says what happens, and its picture and page show each event once."""
+
+import html.parser
+import re
+from typing import Any
+
+import pytest
+
+from raftlog.testing.simulator.choices import ChoiceName
+from raftlog.testing.simulator.runs.page import page_html
+from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
+from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay, run_seed
+from raftlog.testing.simulator.simulation import Simulation
+from raftlog.testing.simulator.story import Story, StoryEvent
+
+
+def told(schedule: Schedule, end_ms: int | None = None) -> tuple[list[StoryEvent], list[int], Any]:
+    """Return the story of a schedule, its replicas, and its outcome."""
+    story, replicas = Story(), list[int]()
+
+    def watch(simulation: Simulation) -> None:
+        simulation.timeline.story = story
+        replicas.extend(simulation.machines)
+
+    outcome = replay(schedule, end_ms, watch)[1]
+    return story.events, replicas, outcome
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_story_changes_nothing(seed: int) -> None:
+    """A run that is taken down is the same, and the story has each message, loss, crash and answer."""
+    schedule, outcome = record(Token(seed))
+    events, _, watched = told(schedule)
+    assert watched == outcome == run_seed(Token(seed))
+    kinds = [event.kind for event in events]
+    assert kinds.count("arrived") == outcome.delivered
+    assert kinds.count("lost") == outcome.lost
+    crashes = [event for event in events if event.kind == "fault" and event.words.startswith("crashes")]
+    assert len(crashes) == outcome.crashes
+    leaders = {event.words for event in events if event.kind == "role" and "is leader" in event.words}
+    assert len(leaders) >= outcome.leaders
+    times = [event.at_ms for event in events]
+    assert times == sorted(times)
+
+
+def test_messages_are_sent_before_they_arrive() -> None:
+    """By their numbers: each arrives, or is lost, after it was sent, from the same sender to the same receiver."""
+    events, _, _ = told(record(Token(0))[0])
+    sent: dict[int, StoryEvent] = {}
+    for event in events:
+        if event.kind == "sent":
+            sent[event.message] = event
+        elif event.message:
+            begun = sent[event.message]
+            assert (begun.sender, begun.replica) == (event.sender, event.replica)
+            assert begun.at_ms <= event.at_ms
+
+
+def test_the_script_has_a_line_for_each_event() -> None:
+    """But for messages that were sent: they have one where they arrive or are lost."""
+    events, _, _ = told(record(Token(0))[0], end_ms=2_000)
+    lines = list(script_lines(events))
+    assert len(lines) == sum(event.kind != "sent" for event in events)
+    assert any(re.search(r" 330 ms  |ms  replica \d +is leader, epoch 1", line) for line in lines)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_the_picture_has_a_row_for_each_event(seed: int) -> None:
+    """All rows are as wide as the columns, or less; an arrow starts at its sender and ends at its receiver."""
+    events, replicas, _ = told(record(Token(seed))[0], end_ms=5_000)
+    head, *rows = picture_lines(events, replicas)
+    shown = [event for event in events if event.kind != "sent"]
+    assert len(rows) == len(shown)
+    lanes = [head.index(f"replica {each}") + len("replica ") // 2 for each in replicas]
+    for event, row in zip(shown, rows, strict=True):
+        assert len(row) <= 11 + 38 * len(replicas)
+        if event.kind == "arrived" and event.sender != event.replica:
+            rightward = event.replica > event.sender
+            assert (">" in row) if rightward else ("<" in row)
+            between = sorted(lanes[replicas.index(each)] for each in (event.sender, event.replica))
+            arrow = row.index("<") if not rightward else row.rindex(">")
+            assert between[0] - 8 <= arrow <= between[1] + 8
+
+
+class _Parser(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.counts: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        key = f"{tag}.{dict(attrs).get('class', '')}"
+        self.counts[key] = self.counts.get(key, 0) + 1
+        if tag not in {"meta", "path"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "path":
+            assert self.open.pop() == tag
+
+
+def test_the_page_has_an_arrow_for_each_message() -> None:
+    """And a stub for each that is lost; what is violated is on top, and words are escaped."""
+    schedule, _ = record(Token(1))
+    events, replicas, _ = told(schedule, end_ms=20_000)
+    page = page_html("violated: <b>", ["a & b"], events, replicas, is_violated=True)
+    parser = _Parser()
+    parser.feed(page)
+    assert parser.open == []
+    kinds = [event.kind for event in events]
+    assert parser.counts["line.message"] == kinds.count("arrived")
+    assert parser.counts.get("line.message lost", 0) == kinds.count("lost") > 0
+    assert parser.counts["line.lane"] == len(replicas)
+    assert '<h1 class="bad">violated: &lt;b&gt;</h1>' in page
+    assert "<li>a &amp; b</li>" in page
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_page_of_no_events() -> None:
+    """It is a page."""
+    assert "<h1>none</h1>" in page_html("none", [], [], [1, 2, 3], is_violated=False)
+
+
+def test_lost_messages_are_said_to_be() -> None:
+    """In a calm run, the first message of one replica to another is lost by one choice."""
+    plan = record(Token(0))[0].plan
+    events, _, outcome = told(Schedule(plan, {ChoiceName("loss", (1, 2), 0): 1}), end_ms=2_000)
+    assert outcome.lost == 1
+    assert [(event.sender, event.replica) for event in events if event.kind == "lost"] == [(1, 2)]

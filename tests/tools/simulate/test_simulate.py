@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog simulate``: equal words for equal seeds, violations shown and shrunk, and one clear line for bad input."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raftlog.testing.simulator.runs.campaign import outcomes
+from raftlog.testing.simulator.runs.schedule import Token
+from raftlog.tools.simulate import simulate
+from tests.testing.simulator.runs.test_shrinking import crashing
+from tests.tools.console import COMMAND, Outcome, run
+
+
+def simulated(*arguments: str | Path) -> Outcome:
+    """Run ``raftlog simulate`` in this process."""
+    return run("simulate", *arguments)
+
+
+def test_some_schedules() -> None:
+    """The table has what happened, and standard error the speed; the exit code is 0."""
+    done = simulated("--schedules", "3", "-j", "1")
+    assert done.exit_code == 0
+    assert "3 schedules, of which" in done.text
+    assert "0 violations" in done.text
+    assert "schedules, " in done.messages
+    assert "a second" in done.messages
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_equal_words_for_equal_seeds(hash_seed: str, processes: str) -> None:
+    """Whatever the hash seed, and the number of processes."""
+    arguments = ["--schedules", "4", "--seed", "20", "--format", "jsonl"]
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [*COMMAND, "simulate", *arguments, "-j", processes], env=environment, capture_output=True, text=True, check=True
+    )
+    expected = simulated(*arguments, "-j", "1")
+    assert done.stdout == expected.text
+    assert [each["token"] for each in expected.of_kind("schedule")] == [f"s1-{seed}" for seed in range(20, 24)]
+    (total,) = expected.of_kind("total")
+    assert total["schedules"] == 4
+    assert total["delivered"] == sum(each["delivered"] for each in expected.of_kind("schedule"))
+
+
+def test_faults_and_voters() -> None:
+    """Only the faults that are named happen, and what never happened is said."""
+    done = simulated("--schedules", "2", "--voters", "5", "--faults", "loss", "-j", "1")
+    assert done.exit_code == 0
+    assert "never seen: " in done.text
+    assert "crashes" in done.text.rpartition("never seen: ")[2]
+    (lines) = simulated("--schedules", "1", "--faults", "none", "--format", "jsonl", "-j", "1").of_kind("schedule")
+    assert (lines[0]["lost"], lines[0]["crashes"], lines[0]["token"]) == (0, 0, "s1-0-none")
+
+
+def test_a_violation_is_printed_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is 2; the command shrinks it, and what it saves leads to the same violation."""
+    crashing(monkeypatch)
+    done = simulated("--schedules", "1", "-j", "1")
+    assert done.exit_code == 2
+    assert "raftlog simulate --replay s1-0 --shrink" in done.text
+    (line,) = simulated("--schedules", "1", "-j", "1", "--format", "jsonl").of_kind("schedule")
+    assert line["violation"]["invariant"] == "test"
+
+
+def test_a_schedule_is_shrunk_saved_and_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As a script, as a picture, and as a page."""
+    crashing(monkeypatch)
+    saved, page = tmp_path / "run.json", tmp_path / "run.html"
+    done = simulated("--replay", "s1-0", "--shrink", "--save", saved, "--page", page)
+    assert done.exit_code == 2
+    assert done.text.startswith("violated: test: ")
+    assert "choices shrunk to" in done.messages
+    again = simulated("--replay", saved, "--picture")
+    assert again.exit_code == 2
+    assert again.text.splitlines()[:6] == done.text.splitlines()[:6]
+    assert "replica 1" in again.text
+    assert "has crashed twice</h1>" in page.read_text(encoding="utf-8")
+    everything = simulated("--replay", saved, "--all").text
+    assert len(everything.splitlines()) > len(done.text.splitlines())
+    assert "events before these" in done.text
+    assert "events before these" not in everything
+
+
+def test_files_are_not_overwritten(tmp_path: Path) -> None:
+    """Neither the replay file nor the page."""
+    path = tmp_path / "mine"
+    path.write_text("mine", encoding="utf-8")
+    for option in ("--save", "--page"):
+        done = simulated("--replay", "s1-0", option, path)
+        assert done.exit_code == 1
+        assert str(path) in done.messages
+        assert path.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_run_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table so far is printed, and the exit code is 130."""
+
+    def interrupted(*_: object) -> Iterator[object]:
+        yield next(outcomes(range(1), 1))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulate, "outcomes", interrupted)
+    done = simulated("--schedules", "5", "-j", "1")
+    assert done.exit_code == 130
+    assert "1 schedules, of which" in done.text
+
+
+def test_where_two_schedules_part(tmp_path: Path) -> None:
+    """The first event that differs is shown, and the last common ones; a schedule does not differ from itself."""
+    saved = tmp_path / "run.json"
+    simulated("--replay", "s1-0", "--save", saved)
+    assert "both have the same" in simulated("--diff", "s1-0", saved).text
+    text = saved.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if '["crash"' not in line]
+    (tmp_path / "calm.json").write_text("\n".join(lines).replace("],\n ]", "]\n ]"), encoding="utf-8")
+    done = simulated("--diff", "s1-0", tmp_path / "calm.json")
+    assert done.exit_code == 0
+    assert "events are the same; the last of them:" in done.text
+    assert "crashes" in done.text.splitlines()[-2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--schedules", "0"], "0 is less than 1"),
+        (["--schedules", "x"], "--schedules"),
+        (["--seed", "-1"], "-1 is less than 0"),
+        (["--voters", "0"], "0 is not from 1 to 7"),
+        (["--voters", "8"], "8 is not from 1 to 7"),
+        (["--faults", "fire"], "no fire; there are loss"),
+        (["--faults", "rot", "--voters", "2"], "needs 3"),
+        (["--replay", "nonsense"], "'nonsense' is no token"),
+        (["--replay", "s9-1"], "generator 9"),
+        (["--diff", "s1-1", "nonsense"], "'nonsense' is no token"),
+        (["-j", "0"], "0 is less than 1"),
+        (["--shrink-runs", "0"], "0 is less than 1"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments: list[str], complaint: str) -> None:
+    """And the exit code is 1."""
+    done = simulated(*arguments)
+    assert done.exit_code == 1
+    assert complaint in done.complaints[-1]
+    assert done.output == b""
+
+
+def test_a_replay_file_that_is_none(tmp_path: Path) -> None:
+    """Its name is said."""
+    path = tmp_path / "run.json"
+    path.write_text("{}", encoding="utf-8")
+    done = simulated("--replay", path)
+    assert done.exit_code == 1
+    assert str(path) in done.complaints[-1]
+
+
+def test_the_command_needs_no_test_library() -> None:
+    """What operators install runs it."""
+    code = "import sys; import raftlog.tools.simulate.simulate; print({'hypothesis', 'pytest'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+    assert Token.parse("s1-1") == Token(1)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog simulate``: quorums with faults in virtual time, many of them, or one again that violated an invariant.
+
+::
+
+    raftlog simulate --schedules 500 --seed 0
+    raftlog simulate --replay s1-4711 --shrink --save violation.json
+    raftlog simulate --replay violation.json --picture
+    raftlog simulate --diff s1-4711 violation.json
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+from raftlog.errors import OptionError
+from raftlog.testing.simulator.runs.campaign import MARKS, Totals, outcomes, until_interrupted
+from raftlog.testing.simulator.runs.page import page_html
+from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
+from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
+from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record, replay
+from raftlog.testing.simulator.runs.shrinking import shrink
+from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
+from raftlog.testing.simulator.story import Story, StoryEvent
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_INTERRUPTED
+from raftlog.tools.terminal.json_lines import json_line
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.verb_output import write_lines, write_text
+
+_PROGRAM: Final = "raftlog simulate"
+_LAST_EVENTS: Final = 60
+_MOST_ON_A_PAGE: Final = 5_000
+_PROGRESS_S: Final = 1.0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog simulate`` with what follows it on the command line, and return the exit code."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        if options.diff is not None:
+            return _diff(*options.diff)
+        if options.replay is not None:
+            return _replay(options)
+        return _run_many(options, ScheduleOptions(options.voters, _faults(options.faults)))
+    except (OptionError, OSError) as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    parser = Parser(
+        prog=_PROGRAM,
+        description="Run quorums of raftlog's core in virtual time, with faults of network, disks, clocks and"
+        " processes, and check after each event that no invariant is violated.",
+        epilog="Equal options give equal results, on any machine. A token such as s1-4711 names a schedule; a replay"
+        " file holds its choices. Exit codes: 0 clean, 1 usage or I/O, 2 an invariant was violated, 130 interrupted.",
+    )
+    parser.add_argument("--schedules", type=_positive, default=100, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="the first seed (default: %(default)s)")
+    parser.add_argument("--voters", type=int, metavar="N", help="voters at the start, 1 to 7 (default: drawn)")
+    parser.add_argument(
+        "--faults",
+        default="all",
+        metavar="LIST",
+        help=f"kinds of faults to draw from, with commas: {', '.join(SWITCHES)}; or all, or none (default: all)",
+    )
+    parser.add_argument(
+        "-j",
+        "--processes",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes (default: all cores)",
+    )
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")
+    parser.add_argument("--replay", metavar="FILE|TOKEN", help="run one schedule again, and show it")
+    parser.add_argument("--shrink", action="store_true", help="with --replay: make choices calm while it is violated")
+    parser.add_argument(
+        "--shrink-runs", type=_positive, default=1000, metavar="N", help="at most so many tries (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--save", metavar="FILE", help="with --replay: write the schedule, shrunk or not, to a replay file"
+    )
+    parser.add_argument("--picture", action="store_true", help="with --replay: a column per replica, time downward")
+    parser.add_argument("--page", metavar="FILE", help="with --replay: write a new HTML page, a lane per replica")
+    parser.add_argument("--all", action="store_true", help=f"with --replay: all events, not the last {_LAST_EVENTS}")
+    parser.add_argument(
+        "--diff", nargs=2, metavar=("A", "B"), help="show the first event in which two schedules part: files or tokens"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
+def _faults(text: str) -> frozenset[str]:
+    if text == "all":
+        return frozenset(SWITCHES)
+    return frozenset() if text == "none" else frozenset(text.split(","))
+
+
+# Many schedules
+
+
+def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
+    seeds = range(options.seed, options.seed + options.schedules)
+    totals, started_s = Totals(), time.monotonic()
+    progress = _Progress(options.schedules)
+    for token, outcome in until_interrupted(outcomes(seeds, options.processes, of_all)):
+        totals.add(token, outcome)
+        progress.reached(totals)
+        if options.format == "jsonl":
+            write_text([json_line("schedule", None, **_fields(token, outcome))])
+        elif outcome.violation is not None:
+            progress.wipe()
+            write_lines([f"{token}: {totals.violations[token]}", f"  {_PROGRAM} --replay {token} --shrink"])
+    progress.wipe()
+    _write_totals(totals, options.format)
+    seconds = max(time.monotonic() - started_s, 1e-9)
+    simulated = f"{totals.virtual_ms / 1000 / seconds:,.0f} simulated seconds"
+    speed = (
+        f"{totals.schedules / seconds:.2f} schedules, {simulated} and {totals.events / seconds:,.0f} events a second"
+    )
+    say(f"{seconds:.1f} s: {speed}", _PROGRAM)
+    if totals.violations:
+        return EXIT_DAMAGE
+    return EXIT_CLEAN if totals.schedules == options.schedules else EXIT_INTERRUPTED
+
+
+class _Progress:
+    """Shows on a terminal how many schedules have ended."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
+        self._next_s = time.monotonic() + _PROGRESS_S
+
+    def reached(self, totals: Totals) -> None:
+        """Show it, at most once a second."""
+        if self._is_shown and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _PROGRESS_S
+            sys.stderr.write(f"\r{totals.schedules:,} of {self._count:,}, {len(totals.violations)} violations")
+            sys.stderr.flush()
+
+    def wipe(self) -> None:
+        """Remove it from the terminal."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _fields(token: Token, outcome: ScheduleOutcome) -> dict[str, Any]:
+    violation = outcome.violation
+    named = None if violation is None else {"invariant": violation.invariant, "description": violation.description}
+    counts = {name: getattr(outcome, name) for name in MARKS}
+    return {"token": str(token), "violation": named, **counts, "events": outcome.events, "trace": outcome.trace}
+
+
+def _write_totals(totals: Totals, output_format: str) -> None:
+    if output_format == "jsonl":
+        sums = {"schedules": totals.schedules, "counting": totals.counting, "violations": len(totals.violations)}
+        write_text([json_line("total", None, **sums, **totals.sums, events=totals.events)])
+        return
+    lines = [f"{'':<16}{'in all':>12}{'schedules with it':>20}"]
+    lines += [f"{name.replace('_', ' '):<16}{totals.sums[name]:>12,}{totals.hits[name]:>20,}" for name in MARKS]
+    lines.append(
+        f"{totals.schedules:,} schedules, of which {totals.counting:,} count; {len(totals.violations)} violations"
+    )
+    if totals.missed and totals.schedules:
+        lines.append(f"never seen: {', '.join(name.replace('_', ' ') for name in totals.missed)}")
+    write_lines(lines)
+
+
+# One schedule
+
+
+def _schedule(named: str) -> Schedule:
+    """Return the schedule of a token, or of a replay file."""
+    if Path(named).exists():
+        with Path(named).open("rb") as file:
+            return decode_schedule(file.read(MAX_FILE_BYTES + 1), named)
+    return record(Token.parse(named))[0]
+
+
+def _replay(options: argparse.Namespace) -> int:
+    schedule = _schedule(options.replay)
+    events, outcome, replicas = _told(schedule)
+    if options.shrink and outcome.violation is not None:
+        before = schedule.deviation_count
+        shrunk = shrink(schedule, outcome.violation, options.shrink_runs)
+        schedule = shrunk.schedule
+        events, outcome, replicas = _told(schedule)
+        rest = "" if shrunk.is_finished else ", and more may be possible"
+        say(f"{before:,} choices shrunk to {schedule.deviation_count:,} in {shrunk.runs:,} runs{rest}", _PROGRAM)
+    if options.save is not None:
+        with Path(options.save).open("x", encoding="utf-8") as file:
+            file.write(encode_schedule(schedule, outcome.violation))
+    head = list(_head(schedule, outcome))
+    if options.page is not None:
+        with Path(options.page).open("x", encoding="utf-8") as file:
+            is_violated = outcome.violation is not None
+            last = events[-_MOST_ON_A_PAGE:]
+            file.write(page_html(head[0], head[1:], last, replicas, is_violated=is_violated))
+    shown = events if options.all else events[-_LAST_EVENTS:]
+    lines = list(picture_lines(shown, replicas) if options.picture else script_lines(shown))
+    if len(shown) < len(events):
+        lines.insert(0, f"({len(events) - len(shown):,} events before these; --all shows them)")
+    write_lines([*head, "", *lines])
+    return EXIT_CLEAN if outcome.violation is None else EXIT_DAMAGE
+
+
+def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
+    yield "no invariant was violated" if outcome.violation is None else f"violated: {outcome.violation}"
+    plan = schedule.plan
+    yield f"{plan.voters} voters, {plan.observers} observers; {outcome.ended_ms:,} ms"
+    count = schedule.deviation_count
+    yield f"{count:,} choices differ from a run without faults" + (":" if 0 < count <= _LAST_EVENTS else "")
+    if count <= _LAST_EVENTS:
+        for name, value in schedule.deviations.items():
+            of = f" of {', '.join(map(str, name.of))}" if name.of else ""
+            yield f"  {name.kind}{of}, number {name.number}: {value}"
+
+
+def _told(schedule: Schedule) -> tuple[list[StoryEvent], ScheduleOutcome, list[int]]:
+    story = Story()
+    replicas: list[int] = []
+
+    def watch(simulation: Simulation) -> None:
+        simulation.timeline.story = story
+        replicas.extend(simulation.machines)
+
+    _, outcome = replay(schedule, watch=watch)
+    return story.events, outcome, replicas
+
+
+def _diff(one: str, other: str) -> int:
+    """Show the first event in which two schedules part."""
+    stories = [_told(_schedule(named)) for named in (one, other)]
+    first, second = stories[0][0], stories[1][0]
+    pairs = enumerate(zip_longest(first, second))
+    parting = next((number for number, (left, right) in pairs if left != right), None)
+    if parting is None:
+        write_lines([f"both have the same {len(first):,} events"])
+        return EXIT_CLEAN
+    lines = [f"the first {parting:,} events are the same; the last of them:"]
+    lines += [f"  {event}" for event in first[max(0, parting - 5) : parting]]
+    for named, events in ((one, first), (other, second)):
+        lines.append(f"{named}: {events[parting] if parting < len(events) else 'it has ended'}")
+    write_lines(lines)
+    return EXIT_DAMAGE if any(outcome.violation for _, outcome, _ in stories) else EXIT_CLEAN
