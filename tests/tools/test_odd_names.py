@@ -59,6 +59,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "help of log": ("help", "log", ODD),
     "completion": ("completion", ODD),
     "spark-env": ("spark-env", ODD),
+    "simulate": ("simulate", "--replay", ODD),
+    "simulate no replay file": ("simulate", "--replay", "{segment}"),
+    "simulate into a file": ("simulate", "--replay", "s1-0-none", "--save", "{segment}"),
     "no verb": (ODD,),
 }
 
@@ -71,6 +74,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "voters": (("voters", "{node}"), "seen_in"),
     "epochs": (("epochs", "{node}", "{damaged}"), "seen_in"),
     "quorum": (("quorum", "{node}"), "directory"),
+    "simulate": (("simulate", "--schedules", "1", "--faults", "none", "--processes", "1"), ""),
     "log init": (("log", "init", "{node}", "--cluster-id", CLUSTER, "--node-id", "1", "-g"), "directory"),
     "log append": (("log", "append", "{node}"), ""),
     "log info": (("log", "info", "{node}"), "directory"),

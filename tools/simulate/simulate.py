@@ -20,13 +20,14 @@ from typing import Any, Final
 
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.runs.campaign import MARKS, Totals, outcomes, until_interrupted
+from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
 from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
-from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record, replay
+from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record
 from raftlog.testing.simulator.runs.shrinking import shrink
-from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
-from raftlog.testing.simulator.story import Story, StoryEvent
+from raftlog.testing.simulator.runs.telling import tell
+from raftlog.testing.simulator.simulation import ScheduleOutcome
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_INTERRUPTED
 from raftlog.tools.terminal.json_lines import json_line
@@ -90,6 +91,7 @@ def make_parser() -> Parser:
         "--save", metavar="FILE", help="with --replay: write the schedule, shrunk or not, to a replay file"
     )
     parser.add_argument("--picture", action="store_true", help="with --replay: a column per replica, time downward")
+    parser.add_argument("--itf", metavar="FILE", help="with --replay: write a new trace in the Informal Trace Format")
     parser.add_argument("--page", metavar="FILE", help="with --replay: write a new HTML page, a lane per replica")
     parser.add_argument("--all", action="store_true", help=f"with --replay: all events, not the last {_LAST_EVENTS}")
     parser.add_argument(
@@ -203,29 +205,33 @@ def _schedule(named: str) -> Schedule:
 
 def _replay(options: argparse.Namespace) -> int:
     schedule = _schedule(options.replay)
-    events, outcome, replicas = _told(schedule)
-    if options.shrink and outcome.violation is not None:
+    told = tell(schedule)
+    if options.shrink and told.outcome.violation is not None:
         before = schedule.deviation_count
-        shrunk = shrink(schedule, outcome.violation, options.shrink_runs)
+        shrunk = shrink(schedule, told.outcome.violation, options.shrink_runs)
         schedule = shrunk.schedule
-        events, outcome, replicas = _told(schedule)
+        told = tell(schedule)
         rest = "" if shrunk.is_finished else ", and more may be possible"
         say(f"{before:,} choices shrunk to {schedule.deviation_count:,} in {shrunk.runs:,} runs{rest}", _PROGRAM)
+    head, events, violation = list(_head(schedule, told.outcome)), told.story.events, told.outcome.violation
     if options.save is not None:
-        with Path(options.save).open("x", encoding="utf-8") as file:
-            file.write(encode_schedule(schedule, outcome.violation))
-    head = list(_head(schedule, outcome))
+        _write_new(options.save, encode_schedule(schedule, violation))
+    if options.itf is not None:
+        _write_new(options.itf, itf_trace(told.story.states, told.replicas, f"raftlog simulate: {head[0]}"))
     if options.page is not None:
-        with Path(options.page).open("x", encoding="utf-8") as file:
-            is_violated = outcome.violation is not None
-            last = events[-_MOST_ON_A_PAGE:]
-            file.write(page_html(head[0], head[1:], last, replicas, is_violated=is_violated))
+        last = events[-_MOST_ON_A_PAGE:]
+        _write_new(options.page, page_html(head[0], head[1:], last, told.replicas, is_violated=violation is not None))
     shown = events if options.all else events[-_LAST_EVENTS:]
-    lines = list(picture_lines(shown, replicas) if options.picture else script_lines(shown))
+    lines = list(picture_lines(shown, told.replicas) if options.picture else script_lines(shown))
     if len(shown) < len(events):
         lines.insert(0, f"({len(events) - len(shown):,} events before these; --all shows them)")
     write_lines([*head, "", *lines])
-    return EXIT_CLEAN if outcome.violation is None else EXIT_DAMAGE
+    return EXIT_CLEAN if violation is None else EXIT_DAMAGE
+
+
+def _write_new(path: str, text: str) -> None:
+    with Path(path).open("x", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
@@ -240,22 +246,10 @@ def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
             yield f"  {name.kind}{of}, number {name.number}: {value}"
 
 
-def _told(schedule: Schedule) -> tuple[list[StoryEvent], ScheduleOutcome, list[int]]:
-    story = Story()
-    replicas: list[int] = []
-
-    def watch(simulation: Simulation) -> None:
-        simulation.timeline.story = story
-        replicas.extend(simulation.machines)
-
-    _, outcome = replay(schedule, watch=watch)
-    return story.events, outcome, replicas
-
-
 def _diff(one: str, other: str) -> int:
     """Show the first event in which two schedules part."""
-    stories = [_told(_schedule(named)) for named in (one, other)]
-    first, second = stories[0][0], stories[1][0]
+    runs = [tell(_schedule(named)) for named in (one, other)]
+    first, second = (each.story.events for each in runs)
     pairs = enumerate(zip_longest(first, second))
     parting = next((number for number, (left, right) in pairs if left != right), None)
     if parting is None:
@@ -266,4 +260,4 @@ def _diff(one: str, other: str) -> int:
     for named, events in ((one, first), (other, second)):
         lines.append(f"{named}: {events[parting] if parting < len(events) else 'it has ended'}")
     write_lines(lines)
-    return EXIT_DAMAGE if any(outcome.violation for _, outcome, _ in stories) else EXIT_CLEAN
+    return EXIT_DAMAGE if any(each.outcome.violation for each in runs) else EXIT_CLEAN

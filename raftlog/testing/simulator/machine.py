@@ -20,6 +20,7 @@ from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.network import Network
 from raftlog.testing.simulator.replica_process import DiskJob, ReplicaProcess, SimulatedClock
+from raftlog.testing.simulator.story import ReplicaState
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import check
 
@@ -171,7 +172,7 @@ class Machine:
         if self._timeline.story is not None:
             self._timeline.story.fault(self._timeline.now_ms, self.id, words)
             if self.process is None:
-                self._timeline.story.stopped(self.id)
+                self._timeline.story.stopped(self._timeline.now_ms, self.id, self.directory.ledger.end_offset)
 
     def _give(self, process: ReplicaProcess, event: Callable[..., None], *arguments: Any) -> None:
         """Give something to a process, unless it has crashed; later, if it is paused."""
@@ -200,8 +201,17 @@ class Machine:
         ledger = self.directory.ledger
         self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)
         if self._timeline.story is not None:
-            role, now_ms = type(raft.role).__name__, self._timeline.now_ms
-            self._timeline.story.settled(now_ms, self.id, role, raft.role.epoch, ledger.high_watermark)
+            self._timeline.story.settled(
+                ReplicaState(
+                    at_ms=self._timeline.now_ms,
+                    replica=self.id,
+                    role=type(raft.role).__name__.lower(),
+                    epoch=raft.role.epoch,
+                    end=ledger.end_offset,
+                    durable_end=ledger.durable_end,
+                    high_watermark=ledger.high_watermark,
+                )
+            )
         if self.is_crash_armed and ledger.durable_end < ledger.end_offset:
             self.crash()
         else:

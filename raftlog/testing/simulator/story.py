@@ -24,6 +24,7 @@ _SHOWN_FIELDS: Final = {
 }
 """Fields of messages that are worth a place in a line, and what they are called there."""
 _MAX_ERROR_LENGTH: Final = 200
+_STOPPED: Final = "stopped"
 
 
 @attrs.frozen(kw_only=True)
@@ -53,16 +54,41 @@ class StoryEvent:
         return f"{self.at_ms:>7,} ms  {who:<11} {self.words}"
 
 
+@attrs.frozen(kw_only=True)
+class ReplicaState:
+    """A replica after something has happened to it.
+
+    Attributes:
+        at_ms: when, in virtual time.
+        replica: its id.
+        role: in lower case; ``stopped`` if it has no process.
+        epoch: the latest one that it knows; that of a stopped replica is the last one that it knew.
+        end: of its log, exclusive.
+        durable_end: the end, exclusive, of what it has synced.
+        high_watermark: exclusive; 0 if it is not known.
+    """
+
+    at_ms: int
+    replica: int
+    role: str = "stopped"
+    epoch: int = 0
+    end: int = 0
+    durable_end: int = 0
+    high_watermark: int = 0
+
+
 class Story:
     """Takes down what happens.
 
     Attributes:
         events: so far, in order.
+        states: one each time that the state of a replica has changed, in order.
     """
 
     def __init__(self) -> None:
         self.events: list[StoryEvent] = []
-        self._states: dict[int, tuple[object, ...]] = {}
+        self.states: list[ReplicaState] = []
+        self._latest: dict[int, ReplicaState] = {}
         self._messages = 0
 
     def sent(self, at_ms: int, sender: int, receiver: int, deliver: str, arguments: tuple[Any, ...]) -> int:
@@ -95,20 +121,31 @@ class Story:
         """Note what a client does, or is told."""
         self.events.append(StoryEvent(at_ms=at_ms, replica=replica, words=words, kind="client"))
 
-    def settled(self, at_ms: int, replica: int, role: str, epoch: int, high_watermark: int | None) -> None:
+    def settled(self, state: ReplicaState) -> None:
         """Note the state of a replica, if it has changed."""
-        before = self._states.get(replica, (None, None, None))
-        if before[:2] != (role, epoch):
-            words = f"is {role.lower()}, epoch {epoch}"
-            self.events.append(StoryEvent(at_ms=at_ms, replica=replica, words=words, kind="role"))
-        if before[2] != high_watermark and high_watermark:
-            words = f"high watermark {high_watermark}"
-            self.events.append(StoryEvent(at_ms=at_ms, replica=replica, words=words, kind="high-watermark"))
-        self._states[replica] = role, epoch, high_watermark
+        before = self._latest.get(state.replica, ReplicaState(at_ms=0, replica=state.replica))
+        if attrs.evolve(state, at_ms=before.at_ms) == before:
+            return
+        if (before.role, before.epoch) != (state.role, state.epoch) and state.role != _STOPPED:
+            self._tell_of_replica(state, f"is {state.role}, epoch {state.epoch}", "role")
+        if before.high_watermark != state.high_watermark and state.high_watermark:
+            self._tell_of_replica(state, f"high watermark {state.high_watermark}", "high-watermark")
+        self._latest[state.replica] = state
+        self.states.append(state)
 
-    def stopped(self, replica: int) -> None:
-        """Forget the state of a replica whose process has ended."""
-        self._states.pop(replica, None)
+    def _tell_of_replica(self, state: ReplicaState, words: str, kind: str) -> None:
+        self.events.append(StoryEvent(at_ms=state.at_ms, replica=state.replica, words=words, kind=kind))
+
+    def stopped(self, at_ms: int, replica: int, end: int) -> None:
+        """Note that the process of a replica has ended.
+
+        Args:
+            at_ms: when.
+            replica: its id.
+            end: of its log, exclusive, which is durable.
+        """
+        before = self._latest.get(replica, ReplicaState(at_ms=0, replica=replica))
+        self.settled(ReplicaState(at_ms=at_ms, replica=replica, epoch=before.epoch, end=end, durable_end=end))
 
     def violated(self, at_ms: int, words: str) -> None:
         """Note the violation at the end."""

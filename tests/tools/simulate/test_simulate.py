@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog simulate``: equal words for equal seeds, violations shown and shrunk, and one clear line for bad input."""
 
+import contextlib
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ import pytest
 from raftlog.testing.simulator.runs.campaign import outcomes
 from raftlog.testing.simulator.runs.schedule import Token
 from raftlog.tools.simulate import simulate
+from tests.hang_limit import HANG_S
 from tests.testing.simulator.runs.test_shrinking import crashing
 from tests.tools.console import COMMAND, Outcome, run
 
@@ -48,6 +52,19 @@ def test_equal_words_for_equal_seeds(hash_seed: str, processes: str) -> None:
     assert total["delivered"] == sum(each["delivered"] for each in expected.of_kind("schedule"))
 
 
+def test_no_process_is_left_behind() -> None:
+    """A worker that outlives the command would keep its standard output open."""
+    command = [*COMMAND, "simulate", "--schedules", "3", "-j", "2", "--faults", "none"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        process.communicate(timeout=HANG_S)
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def test_faults_and_voters() -> None:
     """Only the faults that are named happen, and what never happened is said."""
     done = simulated("--schedules", "2", "--voters", "5", "--faults", "loss", "-j", "1")
@@ -71,8 +88,8 @@ def test_a_violation_is_printed_with_its_command(monkeypatch: pytest.MonkeyPatch
 def test_a_schedule_is_shrunk_saved_and_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As a script, as a picture, and as a page."""
     crashing(monkeypatch)
-    saved, page = tmp_path / "run.json", tmp_path / "run.html"
-    done = simulated("--replay", "s1-0", "--shrink", "--save", saved, "--page", page)
+    saved, page, trace = tmp_path / "run.json", tmp_path / "run.html", tmp_path / "run.itf.json"
+    done = simulated("--replay", "s1-0", "--shrink", "--save", saved, "--page", page, "--itf", trace)
     assert done.exit_code == 2
     assert done.text.startswith("violated: test: ")
     assert "choices shrunk to" in done.messages
@@ -81,6 +98,7 @@ def test_a_schedule_is_shrunk_saved_and_shown(monkeypatch: pytest.MonkeyPatch, t
     assert again.text.splitlines()[:6] == done.text.splitlines()[:6]
     assert "replica 1" in again.text
     assert "has crashed twice</h1>" in page.read_text(encoding="utf-8")
+    assert json.loads(trace.read_text(encoding="utf-8"))["#meta"]["format"] == "ITF"
     everything = simulated("--replay", saved, "--all").text
     assert len(everything.splitlines()) > len(done.text.splitlines())
     assert "events before these" in done.text
@@ -91,7 +109,7 @@ def test_files_are_not_overwritten(tmp_path: Path) -> None:
     """Neither the replay file nor the page."""
     path = tmp_path / "mine"
     path.write_text("mine", encoding="utf-8")
-    for option in ("--save", "--page"):
+    for option in ("--save", "--page", "--itf"):
         done = simulated("--replay", "s1-0", option, path)
         assert done.exit_code == 1
         assert str(path) in done.messages

@@ -104,7 +104,7 @@ def outcomes(
         for future in under_way:
             yield from future.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)  # It waits: a process that ends at once would leave its workers behind.
 
 
 def until_interrupted(

@@ -2,37 +2,29 @@
 """A story says what happens, and its picture and page show each event once."""
 
 import html.parser
+import json
 import re
 from typing import Any
 
+import attrs
 import pytest
 
 from raftlog.testing.simulator.choices import ChoiceName
+from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
-from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay, run_seed
-from raftlog.testing.simulator.simulation import Simulation
-from raftlog.testing.simulator.story import Story, StoryEvent
-
-
-def told(schedule: Schedule, end_ms: int | None = None) -> tuple[list[StoryEvent], list[int], Any]:
-    """Return the story of a schedule, its replicas, and its outcome."""
-    story, replicas = Story(), list[int]()
-
-    def watch(simulation: Simulation) -> None:
-        simulation.timeline.story = story
-        replicas.extend(simulation.machines)
-
-    outcome = replay(schedule, end_ms, watch)[1]
-    return story.events, replicas, outcome
+from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, run_seed
+from raftlog.testing.simulator.runs.telling import tell
+from raftlog.testing.simulator.story import ReplicaState, StoryEvent
 
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_a_story_changes_nothing(seed: int) -> None:
     """A run that is taken down is the same, and the story has each message, loss, crash and answer."""
     schedule, outcome = record(Token(seed))
-    events, _, watched = told(schedule)
-    assert watched == outcome == run_seed(Token(seed))
+    told = tell(schedule)
+    events = told.story.events
+    assert told.outcome == outcome == run_seed(Token(seed))
     kinds = [event.kind for event in events]
     assert kinds.count("arrived") == outcome.delivered
     assert kinds.count("lost") == outcome.lost
@@ -46,7 +38,7 @@ def test_a_story_changes_nothing(seed: int) -> None:
 
 def test_messages_are_sent_before_they_arrive() -> None:
     """By their numbers: each arrives, or is lost, after it was sent, from the same sender to the same receiver."""
-    events, _, _ = told(record(Token(0))[0])
+    events = tell(record(Token(0))[0]).story.events
     sent: dict[int, StoryEvent] = {}
     for event in events:
         if event.kind == "sent":
@@ -59,7 +51,7 @@ def test_messages_are_sent_before_they_arrive() -> None:
 
 def test_the_script_has_a_line_for_each_event() -> None:
     """But for messages that were sent: they have one where they arrive or are lost."""
-    events, _, _ = told(record(Token(0))[0], end_ms=2_000)
+    events = tell(record(Token(0))[0], end_ms=2_000).story.events
     lines = list(script_lines(events))
     assert len(lines) == sum(event.kind != "sent" for event in events)
     assert any(re.search(r" 330 ms  |ms  replica \d +is leader, epoch 1", line) for line in lines)
@@ -68,7 +60,8 @@ def test_the_script_has_a_line_for_each_event() -> None:
 @pytest.mark.parametrize("seed", [0, 7])
 def test_the_picture_has_a_row_for_each_event(seed: int) -> None:
     """All rows are as wide as the columns, or less; an arrow starts at its sender and ends at its receiver."""
-    events, replicas, _ = told(record(Token(seed))[0], end_ms=5_000)
+    told = tell(record(Token(seed))[0], end_ms=5_000)
+    events, replicas = told.story.events, told.replicas
     head, *rows = picture_lines(events, replicas)
     shown = [event for event in events if event.kind != "sent"]
     assert len(rows) == len(shown)
@@ -103,7 +96,8 @@ class _Parser(html.parser.HTMLParser):
 def test_the_page_has_an_arrow_for_each_message() -> None:
     """And a stub for each that is lost; what is violated is on top, and words are escaped."""
     schedule, _ = record(Token(1))
-    events, replicas, _ = told(schedule, end_ms=20_000)
+    told = tell(schedule, end_ms=20_000)
+    events, replicas = told.story.events, told.replicas
     page = page_html("violated: <b>", ["a & b"], events, replicas, is_violated=True)
     parser = _Parser()
     parser.feed(page)
@@ -126,6 +120,39 @@ def test_a_page_of_no_events() -> None:
 def test_lost_messages_are_said_to_be() -> None:
     """In a calm run, the first message of one replica to another is lost by one choice."""
     plan = record(Token(0))[0].plan
-    events, _, outcome = told(Schedule(plan, {ChoiceName("loss", (1, 2), 0): 1}), end_ms=2_000)
-    assert outcome.lost == 1
-    assert [(event.sender, event.replica) for event in events if event.kind == "lost"] == [(1, 2)]
+    told = tell(Schedule(plan, {ChoiceName("loss", (1, 2), 0): 1}), end_ms=2_000)
+    assert told.outcome.lost == 1
+    assert [(event.sender, event.replica) for event in told.story.events if event.kind == "lost"] == [(1, 2)]
+
+
+def test_a_trace_for_model_checkers() -> None:
+    """Each state has all variables of all replicas; what the core promises holds in it; it ends as the logs do."""
+    told = tell(record(Token(0))[0])
+    trace = json.loads(itf_trace(told.story.states, told.replicas, "seed 0"))
+    assert trace["#meta"]["format"] == "ITF"
+    assert [state["#meta"]["index"] for state in trace["states"]] == list(range(len(told.story.states) + 1))
+    leaders: dict[int, int] = {}
+    last_ms = 0
+    for state in trace["states"]:
+        assert set(state) == {"#meta", *trace["vars"]}
+        values = {name: dict(state[name]["#map"]) for name in trace["vars"] if name != "timeMs"}
+        for replica in told.replicas:
+            assert values["durableEnd"][replica] <= values["end"][replica]
+            assert values["highWatermark"][replica] <= values["end"][replica]
+            if values["role"][replica] == "leader":
+                assert leaders.setdefault(values["epoch"][replica], replica) == replica
+        assert state["timeMs"] >= last_ms
+        last_ms = state["timeMs"]
+    assert len(leaders) == told.outcome.leaders
+    assert len(set(values["end"].values())) == 1
+    assert sum("stopped" in dict(state["role"]["#map"]).values() for state in trace["states"]) >= told.outcome.crashes
+
+
+def test_states_change() -> None:
+    """No state of a replica is the one before it."""
+    states = tell(record(Token(0))[0], end_ms=10_000).story.states
+    latest: dict[int, ReplicaState] = {}
+    for state in states:
+        if state.replica in latest:
+            assert attrs.evolve(state, at_ms=latest[state.replica].at_ms) != latest[state.replica]
+        latest[state.replica] = state
