@@ -5,6 +5,7 @@ from typing import Final
 
 from tests.mutants import (
     of_accumulator,
+    of_autopilot,
     of_control_records,
     of_copies,
     of_core_snapshots,
@@ -64,6 +65,7 @@ _ALL: Final = (
     *of_spark_files.MUTANTS,
     *of_scenarios.MUTANTS,
     *of_voter_changes.MUTANTS,
+    *of_autopilot.MUTANTS,
     *of_control_records.MUTANTS,
     *of_core_snapshots.MUTANTS,
     *of_accumulator.MUTANTS,
