@@ -128,6 +128,21 @@ def test_an_observer_takes_the_place_of_a_voter_until_it_is_back() -> None:
     assert a_world.voters == ids(1, 2, 3)
 
 
+def test_a_demotion_that_would_cost_a_tolerated_failure_is_not_made() -> None:
+    """Five voters tolerate two failures, the four that are configured only one."""
+    a_world = world(spec_of(4, 2))
+    a_world.voters = ids(1, 2, 3, 4, 5)
+    a_world.pass_ms(2 * DEMOTE_MS)
+    assert a_world.steps == []
+
+
+def test_a_failed_voter_without_a_stand_in_is_not_removed() -> None:
+    """Though the other three would tolerate one failure more than four voters do of which one is down."""
+    a_world = world(spec_of(4, 0), down=ids(4))
+    a_world.pass_ms(2 * DEMOTE_MS)
+    assert a_world.steps == []
+
+
 def test_a_new_leader_without_memory_demotes() -> None:
     """The spec and the voters say which replica was promoted."""
     a_world = world(down=ids(3))
