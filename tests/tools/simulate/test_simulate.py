@@ -27,28 +27,27 @@ def simulated(*arguments: str | Path) -> Outcome:
 
 def test_some_schedules() -> None:
     """The table has what happened, and standard error the speed; the exit code is 0."""
-    done = simulated("--schedules", "3", "-j", "1")
+    done = simulated("--schedules", "2", "-j", "1")
     assert done.exit_code == 0
-    assert "3 schedules, of which" in done.text
+    assert "2 schedules, of which" in done.text
     assert "0 violations" in done.text
     assert "schedules, " in done.messages
     assert "a second" in done.messages
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4711"])
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(("hash_seed", "processes"), [("0", "1"), ("4711", "2")])
 def test_equal_words_for_equal_seeds(hash_seed: str, processes: str) -> None:
     """Whatever the hash seed, and the number of processes."""
-    arguments = ["--schedules", "4", "--seed", "20", "--format", "jsonl"]
+    arguments = ["--schedules", "2", "--seed", "20", "--format", "jsonl"]
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     done = subprocess.run(
         [*COMMAND, "simulate", *arguments, "-j", processes], env=environment, capture_output=True, text=True, check=True
     )
     expected = simulated(*arguments, "-j", "1")
     assert done.stdout == expected.text
-    assert [each["token"] for each in expected.of_kind("schedule")] == [f"s1-{seed}" for seed in range(20, 24)]
+    assert [each["token"] for each in expected.of_kind("schedule")] == ["s1-20", "s1-21"]
     (total,) = expected.of_kind("total")
-    assert total["schedules"] == 4
+    assert total["schedules"] == 2
     assert total["delivered"] == sum(each["delivered"] for each in expected.of_kind("schedule"))
 
 
