@@ -11,7 +11,7 @@ from raftlog.records.messages.releases import DIALECTS, LEVELS, NEWEST_DIALECT, 
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA, OutputFormat
 from raftlog.tools.dump.selection import Selection, parse_time_ms, parse_type
-from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
 
@@ -155,14 +155,14 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--max-bytes",
-        type=_count,
+        type=natural_number,
         default=_NO_LIMIT,
         metavar="N",
         help="read no more than N bytes of a log or snapshot",
     )
     group.add_argument(
         "--max-message-size",
-        type=_count,
+        type=natural_number,
         default=5 * 1024 * 1024,
         metavar="N",
         help="accepted for compatibility with Kafka, and ignored: index checks read only batch headers",
@@ -214,9 +214,11 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_selection_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--from", type=_count, dest="from_offset", metavar="OFFSET", help="first offset, inclusive")
-    group.add_argument("--to", type=_count, dest="to_offset", metavar="OFFSET", help="last offset, exclusive")
-    group.add_argument("--last", type=_count, metavar="N", help="the last N offsets of each log")
+    group.add_argument(
+        "--from", type=natural_number, dest="from_offset", metavar="OFFSET", help="first offset, inclusive"
+    )
+    group.add_argument("--to", type=natural_number, dest="to_offset", metavar="OFFSET", help="last offset, exclusive")
+    group.add_argument("--last", type=natural_number, metavar="N", help="the last N offsets of each log")
     group.add_argument(
         "--since", type=_time, metavar="TIME", help="first time, inclusive: ISO 8601 (UTC unless it says), or ms"
     )
@@ -230,15 +232,11 @@ def _add_selection_options(group: argparse._ArgumentGroup) -> None:
         metavar="TYPE",
         help="records of a type, such as KRAFT_VOTERS or TOPIC_RECORD; may be given again",
     )
-    group.add_argument("--epoch", type=_count, metavar="N", help="batches of one leader epoch")
+    group.add_argument("--epoch", type=natural_number, metavar="N", help="batches of one leader epoch")
     group.add_argument("--key", metavar="TEXT", help="records of one key")
-    group.add_argument("--limit", type=_count, metavar="N", help="stop after N records, or N batches without records")
-
-
-def _count(text: str) -> int:
-    if re.fullmatch("[0-9]{1,19}", text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
-    return int(text)
+    group.add_argument(
+        "--limit", type=natural_number, metavar="N", help="stop after N records, or N batches without records"
+    )
 
 
 def _time(text: str) -> int:

@@ -10,7 +10,6 @@
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -28,7 +27,8 @@ from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, Schedule
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.runs.telling import tell
 from raftlog.testing.simulator.simulation import ScheduleOutcome
-from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.argument_parser import Parser, natural_number
+from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_INTERRUPTED
 from raftlog.tools.terminal.json_lines import json_line
 from raftlog.tools.terminal.standard_error import say
@@ -64,8 +64,12 @@ def make_parser() -> Parser:
         epilog="Equal options give equal results, on any machine. A token such as s1-4711 names a schedule; a replay"
         " file holds its choices. Exit codes: 0 clean, 1 usage or I/O, 2 an invariant was violated, 130 interrupted.",
     )
-    parser.add_argument("--schedules", type=_positive, default=100, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="the first seed (default: %(default)s)")
+    parser.add_argument(
+        "--schedules", type=_positive_number, default=100, metavar="N", help="how many (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=natural_number, default=0, metavar="S", help="the first seed (default: %(default)s)"
+    )
     parser.add_argument("--voters", type=int, metavar="N", help="voters at the start, 1 to 7 (default: drawn)")
     parser.add_argument(
         "--faults",
@@ -73,19 +77,16 @@ def make_parser() -> Parser:
         metavar="LIST",
         help=f"kinds of faults to draw from, with commas: {', '.join(SWITCHES)}; or all, or none (default: all)",
     )
-    parser.add_argument(
-        "-j",
-        "--processes",
-        type=_positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="processes (default: all cores)",
-    )
+    add_processes_option(parser, "run schedules")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")
     parser.add_argument("--replay", metavar="FILE|TOKEN", help="run one schedule again, and show it")
     parser.add_argument("--shrink", action="store_true", help="with --replay: make choices calm while it is violated")
     parser.add_argument(
-        "--shrink-runs", type=_positive, default=1000, metavar="N", help="at most so many tries (default: %(default)s)"
+        "--shrink-runs",
+        type=_positive_number,
+        default=1000,
+        metavar="N",
+        help="at most so many tries (default: %(default)s)",
     )
     parser.add_argument(
         "--save", metavar="FILE", help="with --replay: write the schedule, shrunk or not, to a replay file"
@@ -100,17 +101,10 @@ def make_parser() -> Parser:
     return parser
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return number
-
-
-def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+def _positive_number(text: str) -> int:
+    number = natural_number(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("0 is less than 1")
     return number
 
 

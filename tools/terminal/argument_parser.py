@@ -3,6 +3,7 @@
 
 import argparse
 import functools
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
@@ -72,6 +73,17 @@ class Parser(argparse.ArgumentParser):
             if near is not None:
                 return f"no option is called {name}; did you mean {near}?"
         return None
+
+
+def natural_number(text: str) -> int:
+    """Return a number of 0 or more that an option gives, of 19 digits at most.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if re.fullmatch("[0-9]{1,19}", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
 
 
 def word_list(answers: Mapping[str, str]) -> str:

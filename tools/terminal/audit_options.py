@@ -38,15 +38,15 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_processes_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the number of processes that read files; the default is one per processor."""
+def add_processes_option(parser: argparse.ArgumentParser, work: str = "read files") -> None:
+    """Add the option for the number of processes that do some work; the default is one per processor."""
     parser.add_argument(
         "-j",
         "--processes",
         type=_process_count,
         default=_processor_count(),
         metavar="N",
-        help="how many processes read files (default: one per processor)",
+        help=f"how many processes {work} (default: one per processor)",
     )
 
 

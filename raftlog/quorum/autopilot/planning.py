@@ -32,11 +32,7 @@ class AutopilotCounters:
 
     def named(self) -> dict[str, int]:
         """Return the counts by Confluent Platform's names, such as ``ReplicasCount``."""
-        return {"".join(map(_capitalized, name.split("_"))): count for name, count in attrs.asdict(self).items()}
-
-
-def _capitalized(word: str) -> str:
-    return word.capitalize()
+        return {"".join(map(str.capitalize, name.split("_"))): count for name, count in attrs.asdict(self).items()}
 
 
 @attrs.frozen(kw_only=True)

@@ -146,8 +146,8 @@ def test_where_two_schedules_part(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["--schedules", "0"], "0 is less than 1"),
-        (["--schedules", "x"], "--schedules"),
-        (["--seed", "-1"], "-1 is less than 0"),
+        (["--schedules", "x"], "argument --schedules: 'x' is not a number from 0 on"),
+        (["--seed", "-1"], "'-1' is not a number from 0 on"),
         (["--voters", "0"], "0 is not from 1 to 7"),
         (["--voters", "8"], "8 is not from 1 to 7"),
         (["--faults", "fire"], "no fire; there are loss"),
@@ -155,7 +155,7 @@ def test_where_two_schedules_part(tmp_path: Path) -> None:
         (["--replay", "nonsense"], "'nonsense' is no token"),
         (["--replay", "s9-1"], "generator 9"),
         (["--diff", "s1-1", "nonsense"], "'nonsense' is no token"),
-        (["-j", "0"], "0 is less than 1"),
+        (["-j", "0"], "'0' is not a number from 1 to 999"),
         (["--shrink-runs", "0"], "0 is less than 1"),
     ],
 )
