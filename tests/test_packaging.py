@@ -196,7 +196,7 @@ def documented_python() -> list[tuple[str, str]]:
         text = page.read_text("utf-8")
         for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
             name = f"{page.stem.lower()}_{text.count(chr(10), 0, block.start()) + 1}"
-            prelude = "" if page.name == "README.md" or "session(" in block[1] else SPARK_PRELUDE
+            prelude = SPARK_PRELUDE if page.stem == "spark" and "session(" not in block[1] else ""
             found.append((name, prelude + block[1]))
     return found
 
