@@ -151,7 +151,9 @@ class SnapshotTakeover:
             return True
         next_segment = join(self._directory, str(FileName(FileKind.LOG, base_offset=scanned.end_offset)))
         has_begun = self._file_system.exists(superseded_path(next_segment, self._snapshot_id))
-        return scanned.end_offset < self._known_end_offset and not (self._is_decided or has_begun)
+        # The owner has decided to remove what the snapshot has, not what came after that.
+        is_removed = has_begun or (self._is_decided and self._known_end_offset <= self._snapshot_id.offset)
+        return scanned.end_offset < self._known_end_offset and not is_removed
 
     def _report_loss(self, bad: Quarantine) -> None:
         detail = (

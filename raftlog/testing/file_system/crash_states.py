@@ -52,11 +52,15 @@ class CrashModel:
         sector_size_bytes: the unit that a disk writes atomically.
         max_choices: up to this many combinations are all tried; of more, a selection.
         ordered_names: whether names become durable in the order of their changes, as on ext4 and XFS.
+        ordered_writes: whether the writes to a file reach the disk in their order, as if each were whole: the file then
+            has what it had at one moment since the last sync that has succeeded. Only a write may be missing whose sync
+            failed before that.
     """
 
     sector_size_bytes: int = 512
     max_choices: int = 4096
     ordered_names: bool = False
+    ordered_writes: bool = False
 
 
 class Fate(enum.Enum):
@@ -184,7 +188,7 @@ def picked_state(image: DiskImage, choose: Callable[[int], int], model: CrashMod
             continue
         file = image.files[number]
         moments = _moments(file)
-        torn = _torn_file(file, moments[choose(len(moments))], model.sector_size_bytes)
+        torn = _torn_file(file, moments[choose(len(moments))], model)
         data = torn.content([site[choose(len(site))] for site in torn.versions])
         entries.append((path, data, file.read_only))
     return tuple(entries)
@@ -222,7 +226,7 @@ def possible_contents(image: FileImage, model: CrashModel) -> tuple[Sequence[byt
     found: dict[bytes, None] = {}
     is_complete = True
     for moment in _moments(image):
-        torn = _torn_file(image, moment, model.sector_size_bytes)
+        torn = _torn_file(image, moment, model)
         is_complete = is_complete and not torn.is_coarse and _is_few(torn.versions, model.max_choices)
         found.update((torn.content(picked), None) for picked in choices(torn.versions, model.max_choices))
     return list(found), is_complete
@@ -252,8 +256,9 @@ class _TornFile:
         return b"".join([*parts, self.newest[end:]])
 
 
-def _torn_file(image: FileImage, moment: int, sector_size: int) -> _TornFile:
+def _torn_file(image: FileImage, moment: int, model: CrashModel) -> _TornFile:
     """Work out the versions of each span, for a disk that has the length after ``moment`` changes."""
+    sector_size, first_moment = model.sector_size_bytes, _moments(image)[0]
     written = {
         sector
         for change in image.changes
@@ -265,7 +270,12 @@ def _torn_file(image: FileImage, moment: int, sector_size: int) -> _TornFile:
     content, size, versions = bytearray(image.durable), len(image.durable), dict[int, list[bytes]]()
     for index, (change, fate) in enumerate(zip(image.changes, image.fates, strict=True)):
         if isinstance(change, Write):
-            _write_spans(content, change, span, versions, is_settled=fate is Fate.SETTLED)
+            is_certain = fate is Fate.SETTLED
+            if model.ordered_writes:
+                if index >= moment:
+                    continue
+                is_certain = fate is not Fate.DOUBTFUL or index >= first_moment
+            _write_spans(content, change, span, versions, is_certain=is_certain)
             if index < moment:
                 size = max(size, change.position + len(change.data))
         elif index < moment:
@@ -288,14 +298,14 @@ def _units(start: int, stop: int, size: int) -> range:
 
 
 def _write_spans(
-    content: bytearray, change: Write, span: int, versions: dict[int, list[bytes]], *, is_settled: bool
+    content: bytearray, change: Write, span: int, versions: dict[int, list[bytes]], *, is_certain: bool
 ) -> None:
     touched = _units(change.position, change.position + len(change.data), span)
     for number in touched:
         versions.setdefault(number, [_span(content, number, span)])
     write(content, change)
     for number in touched:
-        if is_settled:
+        if is_certain:
             versions[number].clear()
         versions[number].append(_span(content, number, span))
 

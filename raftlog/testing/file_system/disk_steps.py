@@ -13,6 +13,9 @@ from raftlog.testing.file_system.pending_changes import Pending, decide
 
 _LISTED_OPERATIONS: Final = 10_000
 
+ReadChange = Callable[[Step, int, int, bytes | bytearray], bytes]
+"""Returns what a reader gets, given the step, the position, the size and the content of the file."""
+
 
 class DiskSteps:
     """Numbers operations, injects faults, and calls hooks; ``MemoryFileSystem`` documents the attributes.
@@ -27,6 +30,7 @@ class DiskSteps:
         self.on_change: Callable[[], object] | None = None
         self.during_sync: Callable[[Step], object] | None = None
         self.has_arrived: Callable[[Write], bool] | None = None
+        self.change_read: ReadChange | None = None
         self.under_way: list[Step] = []
         self.mutex = threading.RLock()
         self.has_crashed = False

@@ -68,7 +68,10 @@ class MemoryFile:
             if fault:
                 raise fault.error(step)
             self._check(step, is_allowed=position >= 0 or min(size, len(content) - position) <= 0)
-            return memoryview(bytes(content[max(position, 0) : max(position, 0) + max(size, 0)]))
+            start, size = max(position, 0), max(size, 0)
+            if self._steps.change_read is not None:
+                return memoryview(self._steps.change_read(step, start, size, content))
+            return memoryview(bytes(content[start : start + size]))
 
     def size(self) -> int:
         """Return the file's length in bytes.

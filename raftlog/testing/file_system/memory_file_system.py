@@ -74,6 +74,8 @@ class MemoryFileSystem(DiskSteps):
             may do anything with this file system; syncs that begin in it call it again.
         has_arrived: when the cache of a file is dropped, called for each write whose sync has failed; returns whether
             the disk has it nevertheless. None if no cache can be dropped, so that this is unknown before a crash.
+        change_read: called with the step of each read, where it begins, how long it is, and the content of the file;
+            returns what the reader gets. None for a disk that returns what it has.
         under_way: the syncs that have begun, and have not ended.
         mutex: held during a step, but not while a sync is under way or a hook is called.
         has_crashed: whether the machine has crashed; then this object and all its open files refuse to work.
@@ -268,19 +270,20 @@ class MemoryFileSystem(DiskSteps):
 
     def contents(self) -> dict[str, bytes]:
         """Return the bytes of each file by path, as a reader would find them now."""
-        return {path: data for path, data, _ in self._entries() if data is not None}
+        return {path: data for path, data, _ in self.state() if data is not None}
 
     def settled(self) -> "MemoryFileSystem":
         """Return a copy of this file system in which everything is durable, and no file is open."""
-        return MemoryFileSystem(tuple(sorted(self._entries())))
+        return MemoryFileSystem(self.state())
 
-    def _entries(self) -> DiskState:
+    def state(self) -> DiskState:
+        """Return all names and bytes as a reader would find them now, sorted by path."""
         with self.mutex:
             return tuple(
                 (name, None, False)
                 if number == DIRECTORY
                 else (name, bytes(self._inodes[number].content), self._inodes[number].is_read_only)
-                for name, number in self._names.current.items()
+                for name, number in sorted(self._names.current.items())
             )
 
     def _open(self, step: Step, *, create: bool) -> Inode:

@@ -26,7 +26,7 @@ from raftlog.testing.simulator.checks.decoded import numbers_in, value_of
 from raftlog.testing.simulator.checks.listener_contract import ListenerContract
 from raftlog.testing.simulator.checks.replay import REGISTERS, Registers
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.disks.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
 
 Later = Callable[..., None]

@@ -10,6 +10,8 @@ from raftlog.testing.simulator.choices import Chance
 
 APPEND_INTERVALS_MS: Final = {1: 120, 2: 120, 3: 320, 4: 450, 5: 550, 6: 650, 7: 750, 8: 850}
 """By the number of replicas: an append costs about four messages for each follower."""
+FILES_SHARE: Final = 0.3
+"""Of the schedules, this share is on the real storage."""
 _FEW: Final = 2
 _VOTERS: Final = (3,) * 14 + (5, 5, 4, 2, 2, 1)
 
@@ -45,6 +47,15 @@ class FaultPlan:
         retention_bytes: of the log and its snapshots, above which cleaning deletes what a snapshot has.
         do_voters_ask_bootstrap: whether voters know bootstrap servers, which they ask as fast as the network answers
             while there is no leader; other replicas always do.
+        is_on_files: whether the storage is the real one, in files of a file system in memory. The faults below are for
+            that; the fast model has none of them.
+        disk_error_interval_ms: between errors of disks: of a read, a write or a sync, or no room for a while.
+        failed_crashes: the share of processes ended by such an error whose machine crashes, too.
+        misread_interval_ms: between reads that return wrong bytes.
+        torn_crashes: the share of crashes in which sectors may have reached the disk in any order.
+        lies: the share of crashes that lose what was synced.
+        is_beyond_atlas: whether disks are damaged although no majority of sound copies may be left. The quorum then
+            need not recover, but must not hide what it has lost.
     """
 
     voters: int
@@ -71,6 +82,13 @@ class FaultPlan:
     snapshot_interval: int
     retention_bytes: int
     do_voters_ask_bootstrap: bool
+    is_on_files: bool = False
+    disk_error_interval_ms: int = 0
+    failed_crashes: float = 0.0
+    misread_interval_ms: int = 0
+    torn_crashes: float = 0.0
+    lies: float = 0.0
+    is_beyond_atlas: bool = False
 
     def changed(self, fields: Mapping[str, Any]) -> Self:
         """Return the plan with other values of some fields."""
@@ -118,4 +136,24 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         retention_bytes=chance.choice((0, 5_000, 15_000)),
         append_interval_ms=APPEND_INTERVALS_MS[voters + observers],
         do_voters_ask_bootstrap=is_on(0.2),
+    )
+
+
+def with_disks(plan: FaultPlan, chance: Chance) -> FaultPlan:
+    """Draw whether a schedule is on the real storage, and which faults its disks then have."""
+
+    def is_on(probability: float = 0.5) -> bool:
+        return chance.random() < probability
+
+    if not is_on(FILES_SHARE):
+        return plan
+    return attrs.evolve(
+        plan,
+        is_on_files=True,
+        disk_error_interval_ms=chance.choice((4_000, 12_000)) if is_on(0.6) else 0,
+        failed_crashes=chance.choice((0.3, 0.7)),
+        misread_interval_ms=chance.choice((4_000, 12_000)) if is_on() else 0,
+        torn_crashes=0.5 if is_on() else 0.0,
+        lies=0.4 if is_on() else 0.0,
+        is_beyond_atlas=is_on(0.1),
     )

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine of the quorum: its process is started, crashed, paused, and given messages and time."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from raftlog.disk_work import nothing
+from raftlog.errors import RaftLogError
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.seam.effects import EndAppend, EndRead, SendRequest, SendResponse
 from raftlog.quorum.seam.identity import ReceivedRequest
@@ -16,10 +18,10 @@ from raftlog.records.messages.raft.api_versions_messages import (
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.disks.directory import Directory, DiskJob
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.network import Network
-from raftlog.testing.simulator.replica_process import DiskJob, ReplicaProcess, SimulatedClock
+from raftlog.testing.simulator.replica_process import ReplicaProcess, SimulatedClock
 from raftlog.testing.simulator.story import ReplicaState
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import check
@@ -36,6 +38,8 @@ _API_VERSIONS = ApiVersionsResponse(
 )
 """The answer of the server of a process, which does not ask its core."""
 WALL_MS = 1_700_000_000_000
+_RETRY_MS = 2_000
+"""So long after its directory could not be opened, a process is started again."""
 _SETTLES_PER_CHECK = 8
 """Queues are looked at so seldom: their status costs more than most events."""
 
@@ -63,6 +67,10 @@ class MachineOwner(Protocol):
         """Note that the process of a machine has crashed."""
         ...
 
+    def may_damage(self, machine: "Machine") -> bool:
+        """Whether the disk of a machine may be damaged, so that its replica needs the others."""
+        ...
+
     def read_ended(self, process: ReplicaProcess, effect: EndRead) -> None:
         """Note what became of a read."""
         ...
@@ -83,6 +91,7 @@ class Machine:
         is_crash_armed: whether it crashes as soon as it has records that are not synced.
         crash_count: how often it has crashed.
         lossy_crash_count: how often it has lost records by a crash.
+        exit_count: how often its process has ended because the disk has failed.
     """
 
     def __init__(
@@ -96,6 +105,7 @@ class Machine:
         config: QuorumConfig,
         promises: PromiseCheck,
         owner: MachineOwner,
+        injected: Counter[str],
     ) -> None:
         self.id = directory.identity.key.id
         self.directory = directory
@@ -104,6 +114,7 @@ class Machine:
         self.is_crash_armed = False
         self.crash_count = 0
         self.lossy_crash_count = 0
+        self.exit_count = 0
         self._machines = machines
         self._timeline = timeline
         self._network = network
@@ -112,6 +123,7 @@ class Machine:
         self._config = config
         self._promises = promises
         self._owner = owner
+        self._injected = injected
         self._deferred: list[Callable[[], None]] = []
         self._tick_ms: int | None = None
         self._settle_count = 0
@@ -126,14 +138,43 @@ class Machine:
         """Start a process on what the directory holds."""
         if self.process is not None:
             return
+        refusal = self.directory.open()
+        process = self._begun() if refusal is None else None
+        if process is None:
+            self._tell(f"cannot start: {refusal or 'the log cannot be read'}")
+            self._timeline.after(_RETRY_MS, self.start)
+            return
+        self.is_paused, self._tick_ms = False, None
+        self._deferred.clear()
+        self.process = process
+        self._tell(f"starts, log end {self.directory.ledger.end_offset}")
+        self._settle(self.process)
+
+    def _begun(self) -> ReplicaProcess | None:
+        """Return a new process; None if it finds that its disk has failed, or was damaged."""
         rate = 1_000_000 + self._clock_error_ppm()
         now_ms = self._timeline.now_ms
         clock = SimulatedClock(now_ms, rate, WALL_MS + now_ms + (rate - 1_000_000) // 100)
-        self.is_paused, self._tick_ms = False, None
-        self._deferred.clear()
-        self.process = ReplicaProcess(self.directory, self, self._config, self._choices, self._plan, clock, now_ms)
-        self._tell(f"starts, log end {self.directory.ledger.end_offset}")
-        self._settle(self.process)
+        directory = self.directory
+        try:
+            return ReplicaProcess(directory, self, self._config, self._choices, self._plan, clock, now_ms)
+        except RaftLogError:
+            if not (directory.has_failed or directory.was_damaged):
+                raise
+            directory.ledger.is_refused = not directory.has_failed
+            directory.exit(self._choices, ())
+            return None
+
+    def exit(self) -> None:
+        """End the process, but not the machine: all that was written is still there, durable or not."""
+        process, self.process = self.process, None
+        self.is_crash_armed = False
+        if process is not None:
+            self.exit_count += 1
+            process.exit(self._choices)
+            self._tell("has an error of its disk, and ends")
+            self._timeline.note(self.id, self.directory.ledger.end_offset)
+            self._owner.crashed(self, process)
 
     def crash(self) -> None:
         """Crash the process: all that is not durable is lost."""
@@ -141,7 +182,7 @@ class Machine:
         self.is_crash_armed = False
         if process is not None:
             self.crash_count += 1
-            lost = process.crash(self._choices)
+            lost = process.crash(self._choices, lambda: self._owner.may_damage(self))
             self.lossy_crash_count += lost > 0
             self._tell(f"crashes; {lost} batches are lost" if lost else "crashes")
             self._timeline.note(self.id, self.directory.ledger.end_offset)
@@ -181,7 +222,13 @@ class Machine:
         if self.is_paused:
             self._deferred.append(lambda: self._give(process, event, *arguments))
             return
-        event(*arguments)
+        try:
+            event(*arguments)
+        except RaftLogError:
+            if not self.directory.has_failed:
+                raise
+            self._end_failed()
+            return
         self._settle(process)
 
     def settle(self) -> None:
@@ -189,10 +236,26 @@ class Machine:
         if self.process is not None:
             self._settle(self.process)
 
+    def _end_failed(self) -> None:
+        """End a process whose disk has failed: by itself, or with the machine."""
+        if self._choices.happens(self._plan.failed_crashes, "failed-crash", self.id):
+            self.crash()
+        else:
+            self.exit()
+
     def _settle(self, process: ReplicaProcess) -> None:
-        process.settle()
+        try:
+            process.settle()
+        except RaftLogError:
+            if not self.directory.has_failed:
+                raise
+            self._end_failed()
+            return
         raft = process.raft
-        check(raft.halt_reason is None, "no-halt", "{}: {}", self.id, raft.halt_reason)
+        if raft.halt_reason is not None:
+            check(self.directory.has_failed, "no-halt", "{}: {}", self.id, raft.halt_reason)
+            self._end_failed()
+            return
         process.check_voter_history()
         self._settle_count += 1
         if self._settle_count % _SETTLES_PER_CHECK == 0:
@@ -298,6 +361,7 @@ class Machine:
         """Begin some work for the disk."""
         duration_ms = 1 + self._choices.time_ms(self._plan.sync_ms, "sync", self.id)
         if self._plan.slow_sync and self._choices.happens(self._plan.slow_sync, "slow-sync", self.id):
+            self._injected["slow-sync"] += 1
             duration_ms *= 50
         self._timeline.after(duration_ms, self._work_ended, process, job)
 

@@ -9,7 +9,7 @@ from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.disks.directory import Directory
 from raftlog.testing.simulator.machine import ADMIN, Machine
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.uuid_text import ZERO_UUID
@@ -64,10 +64,10 @@ class Membership:
         leader.raft.receive_request(request, ReceivedRequest(ADMIN, 1, identity.listener))
         self._machines[identity.key.id].settle()
 
-    def may_rot(self, machine: Machine, committed_end: int, now_ms: int) -> bool:
-        """Whether a disk may lose records that were durable, so that the other voters suffice for all that is to come.
+    def may_damage(self, machine: Machine, committed_end: int, now_ms: int) -> bool:
+        """Whether a disk may be damaged, so that the other voters suffice for all that is to come: the atlas of faults.
 
-        No other disk has lost any, and no change of the voters is under way: its record may be on that disk and on one
+        No disk is damaged, and no change of the voters is under way: its record may be on that disk and on one
         of a replica that it removes. And the replica is a voter only where two others are, or is no voter, and is not
         being added. A replica in quarantine does not vote; with fewer than two others no leader could be elected from
         which it could fetch what it has lost.
@@ -91,7 +91,9 @@ class Membership:
 
     @property
     def _has_damage(self) -> bool:
-        return any(each.is_quarantined for each in self._ledgers)
+        """Whether the disk of any replica is damaged, or may soon seem to be."""
+        directories = (each.directory for each in self._machines.values())
+        return any(each.ledger.needs_others or each.is_suspect for each in directories)
 
     def _is_being_added(self, machine: Machine, now_ms: int) -> bool:
         return now_ms - self._added_ms.get(machine.id, -_ADDITION_MS) < _ADDITION_MS
@@ -120,7 +122,7 @@ class Membership:
 
 def _may_be_added(machine: Machine, voters: frozenset[ReplicaKey]) -> bool:
     ledger = machine.directory.ledger
-    return ledger.key not in voters and not ledger.is_quarantined
+    return ledger.key not in voters and not ledger.needs_others
 
 
 def _removal(key: ReplicaKey) -> RemoveRaftVoterRequest:

@@ -25,11 +25,8 @@ from raftlog.testing.simulator.application import SimulatedApplication
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.checks.voter_history import check_voter_history
 from raftlog.testing.simulator.choices import Choices, ChosenDraws
-from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.disks.directory import Directory, DiskJob
 from raftlog.testing.simulator.fault_plan import FaultPlan
-
-DiskJob = Callable[[], object]
-"""A piece of work for the disk, which makes something durable when it is called."""
 
 
 class Host(Protocol):
@@ -200,20 +197,17 @@ class ReplicaProcess:
         self._under_way.remove(job)
         job()
 
-    def crash(self, choices: Choices) -> int:
-        """End, and lose what was not durable; return how many batches were lost.
+    def crash(self, choices: Choices, may_damage: Callable[[], bool]) -> int:
+        """End with the machine, and lose what was not durable; return how many batches were lost.
 
         The work that is under way may have been done by the disk, without the process being told.
         """
-        replica_id = self.directory.identity.key.id
-        for job in self._under_way:
-            if choices.happens(0.2, "work-done", replica_id):
-                job()
-        self._under_way.clear()
-        log = self.directory.log
-        self.directory.end_work()
-        unsynced = log.unsynced_batch_count
-        is_some_kept = unsynced and choices.happens(0.2, "some-kept", replica_id)
-        kept = choices.number(0, unsynced + 1, "kept-batches", replica_id) if is_some_kept else 0
-        log.crash(kept)
-        return unsynced - kept
+        return self.directory.crash(choices, self._take_jobs(), may_damage)
+
+    def exit(self, choices: Choices) -> None:
+        """End, while the machine goes on."""
+        self.directory.exit(choices, self._take_jobs())
+
+    def _take_jobs(self) -> list[DiskJob]:
+        jobs, self._under_way = self._under_way, []
+        return jobs

@@ -4,7 +4,7 @@
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -22,7 +22,10 @@ from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.disks.directory import Directory
+from raftlog.testing.simulator.disks.file_directory import FileDirectory
+from raftlog.testing.simulator.disks.memory_directory import MemoryDirectory
+from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
 from raftlog.testing.simulator.membership import Membership
@@ -91,6 +94,8 @@ class ScheduleOutcome:
         crashes: how many processes crashed.
         lossy_crashes: how many of them lost records that were not synced.
         quarantines: how many of them lost records that were.
+        exits: how many processes have ended because their disk had failed.
+        injected: how many faults of each kind disks had.
         events: how many events there were.
         healed_ms: how long the quorum took to recover when the faults had ended.
         ended_ms: the virtual time at the end.
@@ -112,6 +117,8 @@ class ScheduleOutcome:
     crashes: int
     lossy_crashes: int
     quarantines: int
+    exits: int
+    injected: Mapping[str, int]
     events: int
     healed_ms: int
     ended_ms: int
@@ -146,21 +153,34 @@ class Simulation:
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
         self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys))
         self.witness = DiskWitness(self.history, self.replay)
+        self.injected: Counter[str] = Counter()
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, choices, self._new_directory)
         promises = PromiseCheck(self.witness)
         for each in range(1, self.plan.voters + self.plan.observers + 1):
             directory = self._new_directory(each)
             self.machines[each] = Machine(
-                directory, self.machines, self.timeline, self.network, choices, plan, CONFIG, promises, self
+                directory,
+                self.machines,
+                self.timeline,
+                self.network,
+                choices,
+                plan,
+                CONFIG,
+                promises,
+                self,
+                self.injected,
             )
 
     def _new_directory(self, replica_id: int) -> Directory:
         """Return an empty directory for a replica, which names the first voters."""
         key = replica_key(replica_id, self._directories[replica_id])
         self._directories[replica_id] += 1
-        retention = Retention(self.plan.retention_bytes, None)
-        return Directory(self.witness, self._identity(key), self._voters, retention, self.plan.kraft_version)
+        retention, plan = Retention(self.plan.retention_bytes, None), self.plan
+        first = self.witness, self._identity(key), self._voters, retention, plan.kraft_version
+        if not plan.is_on_files:
+            return MemoryDirectory(*first)
+        return FileDirectory(*first, counts=self.injected, torn_crashes=plan.torn_crashes, lies=plan.lies)
 
     def _identity(self, key: ReplicaKey) -> ReplicaIdentity:
         voters, asks, count = self.plan.voters, self.plan.do_voters_ask_bootstrap, self.plan.voters
@@ -216,6 +236,8 @@ class Simulation:
             crashes=sum(each.crash_count for each in self.machines.values()),
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
             quarantines=self.witness.counts["quarantines"],
+            exits=sum(each.exit_count for each in self.machines.values()),
+            injected=dict(self.injected),
             events=self.timeline.event_count,
             healed_ms=healed_ms,
             ended_ms=self.timeline.now_ms,
@@ -261,6 +283,8 @@ class Simulation:
             (plan.cut_interval_ms, self._cut, "cut-interval"),
             (plan.pause_interval_ms, self._pause, "pause-interval"),
             (plan.change_interval_ms, self._change_voters, "change-interval"),
+            (plan.disk_error_interval_ms if plan.is_on_files else 0, self._fail_disk, "disk-error-interval"),
+            (plan.misread_interval_ms if plan.is_on_files else 0, self._misread, "misread-interval"),
         ):
             if interval_ms:
                 self._after(interval_ms, fault, kind)
@@ -299,13 +323,39 @@ class Simulation:
         self.timeline.after(1 + down_ms, machine.start)
 
     def _rot(self, machine: Machine) -> None:
-        """Let a disk lose records that were durable, unless that may be one disk too many."""
-        log, now_ms = machine.directory.log, self.timeline.now_ms
-        if log.batch_count and self._membership.may_rot(machine, self.history.end_offset, now_ms):
-            count = min(log.batch_count, 1 + self._choices.time_ms(10, "rotten-batches", machine.id))
-            log.rot(count)
-            if self.timeline.story is not None:
-                self.timeline.story.fault(now_ms, machine.id, f"its disk loses {count} durable batches")
+        """Let a disk lose or change what was durable, unless that may be one disk too many."""
+        if self.may_damage(machine):
+            words = machine.directory.damage(self._choices)
+            if words is not None and self.timeline.story is not None:
+                self.timeline.story.fault(self.timeline.now_ms, machine.id, f"its disk {words}")
+
+    def may_damage(self, machine: Machine) -> bool:
+        """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be."""
+        if self.plan.is_beyond_atlas:
+            return not self._is_healing
+        return not self._is_healing and self._membership.may_damage(
+            machine, self.history.end_offset, self.timeline.now_ms
+        )
+
+    def _fail_disk(self) -> None:
+        """Let an operation of a disk fail, or fill a disk for a while."""
+        if self._choices.happens(1, "disk-error"):
+            machine = self._victim()
+            directory, kind = machine.directory, self._choices.pick(ERRORS, "disk-error-kind")
+            is_allowed = kind != "read-error" or self.may_damage(machine)  # An open takes what it cannot read for lost.
+            if isinstance(directory, FileDirectory) and is_allowed:
+                directory.disk.plan_error(kind, self._choices)
+                self._after(1500, directory.disk.free, "disk-full-time")
+        self._after(self.plan.disk_error_interval_ms, self._fail_disk, "disk-error-interval")
+
+    def _misread(self) -> None:
+        """Let a read of a disk return wrong bytes, unless its replica may be needed."""
+        if self._choices.happens(1, "misread"):
+            machine = self._victim()
+            kind = self._choices.pick(MISREADS, "misread-kind")
+            if isinstance(machine.directory, FileDirectory) and self.may_damage(machine):
+                machine.directory.disk.plan_misread(kind, self._choices)
+        self._after(self.plan.misread_interval_ms, self._misread, "misread-interval")
 
     def _cut(self) -> None:
         choices, ids = self._choices, list(self.machines)
@@ -359,12 +409,15 @@ class Simulation:
         for machine in self.machines.values():
             machine.is_crash_armed = False
             machine.resume()
+            directory = machine.directory
+            if isinstance(directory, FileDirectory):
+                directory.disk.heal()
             machine.start()
         for process in self.running:
             process.application.is_hurried = True
         began_ms = self.timeline.now_ms
         self.timeline.run(began_ms + HEALING_MS, self._has_recovered)
-        if not self._has_recovered():
+        if not self._has_recovered() and not self.plan.is_beyond_atlas:
             raise ViolationError("recovery", f"after {HEALING_MS} ms without faults: {self._description()}")
         return self.timeline.now_ms - began_ms
 
@@ -374,7 +427,7 @@ class Simulation:
             if self._fresh is not None and self._fresh.told is not Told.NOTHING:
                 self._fresh = None
             return False
-        ledgers = [each.directory.ledger for each in self.machines.values()]
+        ledgers = [each.directory.ledger for each in self.machines.values() if not each.directory.ledger.is_refused]
         leaders = [each for each in self.running if isinstance(each.raft.role, Leader)]
         end_offset, start_offset = ledgers[0].end_offset, max(each.start_offset for each in ledgers)
         if any(each.is_quarantined for each in ledgers):

@@ -423,3 +423,23 @@ def test_log_truncated_to_its_start_inside_a_segment_opens_as_it_was_closed() ->
     log.close()
     log = open_log(file_system)
     assert (log.state, log.last_fetched_epoch, log.recovery.actions) == (state, 1, ())
+
+
+@pytest.mark.parametrize("start_offset", [6, 7, 8])
+def test_records_after_the_snapshot_that_a_log_starts_at_are_not_lost_unseen(start_offset: int) -> None:
+    """A log starts at a snapshot, and loses all of its last segment: an open does not take that for a removal."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 8)
+    assert log.delete_before_snapshot(make_snapshot(log, start_offset))
+    last = [path for path, data in file_system.contents().items() if path.endswith(".log") and data][-1:]
+    log.close()
+    for path in last:
+        cut(file_system, path, 0)
+    is_lost = start_offset < 8
+    for _ in range(2):
+        log = open_log(file_system := kill(file_system))
+        assert (log.start_offset, log.end_offset.offset) == (start_offset, start_offset)
+        assert (log.quarantine is not None) == is_lost
+        if log.quarantine is not None:
+            assert (log.quarantine.first_bad_offset, log.quarantine.durable_end_offset) == (start_offset, 8)

@@ -19,6 +19,7 @@ from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWater
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
+from tests.testing.simulator.planted_disks import DISKS
 from tests.testing.simulator.planted_life import LIFE
 
 
@@ -301,5 +302,6 @@ _OF_CATALOGUE: Final = (
     "R-longer-log-votes",
     "K24-core",
 )
-BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *LIFE, *map(MUTANTS.__getitem__, _OF_CATALOGUE))}
+_CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
+BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *LIFE, *DISKS, *_CATALOGUED)}
 """The bugs by name."""

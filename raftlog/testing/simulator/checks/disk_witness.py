@@ -167,17 +167,20 @@ class DiskWitness:
         """Note that a log is empty, and starts at the end of a snapshot, or at 0."""
         before = ledger.high_watermark
         check(offset >= before, "high-watermark-is-kept", "{}: {}, restarted at {}", ledger.key, before, offset)
-        ledger.batches.clear()
-        ledger.start_at(offset, self.replay.batch_before(offset))
-        if offset:
-            self.counts["restarts"] += 1
-            in_force = self.replay.in_force_before(offset)
-            named_at = offset - 1 if in_force.kraft_version else -1  # At 0 it names no voters.
-            ledger.voter_sets = [NamedVoters(named_at, in_force.keys)]
-            ledger.levels = [(named_at, in_force.kraft_version)]
+        self.counts["restarts"] += offset > 0
+        self.emptied(ledger, offset)
         ledger.synced_to(offset)
         ledger.high_watermark = offset
         self._check_start(ledger)
+
+    def emptied(self, ledger: Ledger, offset: int) -> None:
+        """Note that a log has no batch, and that the next one begins at an offset; committed records are before it."""
+        ledger.batches.clear()
+        ledger.start_at(offset, self.replay.batch_before(offset))
+        in_force = self.replay.in_force_before(offset)
+        named_at = offset - 1 if in_force.kraft_version else -1  # At 0 it names no voters.
+        ledger.voter_sets = [NamedVoters(named_at, in_force.keys)]
+        ledger.levels = [(named_at, in_force.kraft_version)]
 
     def _check_start(self, ledger: Ledger) -> None:
         start, ids = ledger.start_offset, ledger.snapshots

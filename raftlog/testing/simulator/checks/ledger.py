@@ -59,6 +59,8 @@ class Ledger:
         requested_epoch: of the latest election state that the disk was given to store, in this run or before.
         truncating_epoch: of this replica when its core asked for the last truncation.
         state: the election state that is durable.
+        is_vote_lost: whether the replica may have forgotten a vote, and says so.
+        is_refused: whether the directory cannot be opened any more, and says so.
     """
 
     key: ReplicaKey
@@ -75,6 +77,8 @@ class Ledger:
     requested_epoch: int = 0
     truncating_epoch: int = 0
     state: QuorumStateData | None = None
+    is_vote_lost: bool = False
+    is_refused: bool = False
 
     @property
     def end_offset(self) -> int:
@@ -105,6 +109,11 @@ class Ledger:
     def is_quarantined(self) -> bool:
         """Whether the disk lost batches that were durable, and has not synced up to there again."""
         return self.quarantine_end > 0
+
+    @property
+    def needs_others(self) -> bool:
+        """Whether the replica cannot vote or stand, because of its disk, so that the others must suffice."""
+        return self.is_quarantined or self.is_vote_lost or self.is_refused or not self.voter_sets[-1].keys
 
     def synced_to(self, end_offset: int) -> None:
         """Note up to where the log is durable, exclusive."""

@@ -10,7 +10,7 @@ import attrs
 
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.choices import ChoiceName, Choices, RecordedChoices, ReplayedChoices, SeededChoices
-from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
+from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan, with_disks
 from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
 
 GENERATOR: Final = 1
@@ -30,6 +30,12 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "slow-syncs": {"slow_sync": 0.0},
     "voter-changes": {"change_interval_ms": 0},
     "upgrades": {"upgrade_ms": 0},
+    "files": {"is_on_files": False},
+    "disk-errors": {"disk_error_interval_ms": 0},
+    "misreads": {"misread_interval_ms": 0},
+    "torn-writes": {"torn_crashes": 0.0},
+    "lying-syncs": {"lies": 0.0},
+    "beyond-atlas": {"is_beyond_atlas": False},
 }
 """Kinds of faults, each with the fields of a fault plan that switch it off."""
 _TOKEN: Final = re.compile(r"s(?P<generator>\d+)-(?P<seed>\d+)(?:-v(?P<voters>\d+))?(?:-(?P<faults>[a-z+-]+))?")
@@ -161,8 +167,8 @@ def replay(
 
 
 def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
-    chance = random.Random(token.seed)  # noqa: S311 - no secret
-    return token.options.applied(draw_fault_plan(chance)), SeededChoices(chance)
+    chance, disks = random.Random(token.seed), random.Random(f"disks of {token.seed}")  # noqa: S311 - no secret
+    return token.options.applied(with_disks(draw_fault_plan(chance), disks)), SeededChoices(chance)
 
 
 def _run(simulation: Simulation, watch: Watch | None, end_ms: int | None = None) -> ScheduleOutcome:

@@ -12,6 +12,7 @@ from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.messages.control import LeaderChangeMessage, VotersRecord, read_control_record
 from raftlog.records.messages.voters import voter_set
 from raftlog.testing.simulator.choices import SeededChoices
+from raftlog.testing.simulator.disks.simulated_log import SimulatedLog
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
@@ -67,6 +68,7 @@ def _files(machine: Machine, committed: dict[int, int], *, has_power: bool) -> F
     log, state = directory.log, directory.election_state.state
     end = log.end_offset.offset if has_power else log.flushed_offset
     records = [Record(_number(offset, committed[offset]), committed[offset]) for offset in range(log.start_offset)]
+    assert isinstance(log, SimulatedLog)
     for batch in log._batches:
         if batch.next_offset <= end:
             records += _records(batch)

@@ -10,19 +10,19 @@ from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
-from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.disks.memory_directory import MemoryDirectory
 from raftlog.testing.simulator.simulation import LISTENER, replica_key, voter_node
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.voter_set import VoterSet
 
 
-def directory(kraft_version: int = 1) -> Directory:
+def directory(kraft_version: int = 1) -> MemoryDirectory:
     """Return the empty directory of a quorum of one."""
     node = voter_node(replica_key(1))
     identity = ReplicaIdentity(key=node.voter_key, cluster_id="simulated", endpoints=node.listeners, listener=LISTENER)
     replay = Replay(VotersAt(-1, kraft_version, frozenset([node.voter_key])))
     witness = DiskWitness(CommittedHistory(replay.committed), replay)
-    return Directory(witness, identity, VoterSet.of([node]), Retention(), kraft_version)
+    return MemoryDirectory(witness, identity, VoterSet.of([node]), Retention(), kraft_version)
 
 
 def vote(epoch: int, candidate: int = 2) -> QuorumStateData:

@@ -14,7 +14,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.contracts.log_harness import LogHarness
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.contracts.replicated_log import ReplicatedLogContract
-from raftlog.testing.simulator.simulated_log import SimulatedLog
+from raftlog.testing.simulator.disks.simulated_log import SimulatedLog
 from raftlog.voters.kraft_version import KRaftVersion
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 

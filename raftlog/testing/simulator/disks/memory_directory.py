@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What survives a crash of a simulated replica: its log and its election state, with the ledger of the witness."""
+"""The directory of a simulated replica in memory: a fast model of a log and of an election state."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.errors import LogDirectoryError
-from raftlog.invariants import present
 from raftlog.log.retention import Retention
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
-from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
-from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
-from raftlog.testing.simulator.simulated_log import SimulatedLog
-from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.testing.simulator.choices import Choices
+from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
+from raftlog.testing.simulator.disks.simulated_log import SimulatedLog
 from raftlog.voters.voter_set import VoterSet
 
 
@@ -55,8 +54,8 @@ class SimulatedElectionState:
             self._work = None
 
 
-class Directory:
-    """What survives a crash of a replica.
+class MemoryDirectory:
+    """A ``Directory`` in memory, which is always open.
 
     Args:
         witness: to be told of all that is done to the directory.
@@ -64,15 +63,9 @@ class Directory:
         voters: the first ones.
         retention: what cleaning keeps.
         kraft_version: the first one. At 0 the voters are static: no snapshot names them.
-
-    Attributes:
-        static_voters: without their directory ids; none at kraft.version 1.
-        identity: of the replica.
-        witness: watches the directory.
-        ledger: what the witness knows of this directory, with the durable election state.
-        log: the log.
-        election_state: the election state.
     """
+
+    has_failed = was_damaged = is_suspect = False
 
     def __init__(
         self,
@@ -87,27 +80,43 @@ class Directory:
         self.ledger: Ledger = witness.add(identity.key, voters.voter_keys, kraft_version)
         self.log = SimulatedLog(witness, self.ledger, retention)
         self.election_state = SimulatedElectionState(witness, self.ledger)
-        self.static_voters = VoterSet()
+        self.static_voters = VoterSet() if kraft_version else static_voters_of(identity, voters)
         if kraft_version:
-            self._write_bootstrap(voters)
-        else:
-            addresses = {
-                each.voter_key.id: present(each.listeners.address(identity.listener), "an address")
-                for each in voters.voters.values()
-            }
-            self.static_voters = VoterSet.from_inet_addresses(identity.listener, addresses)
+            write_bootstrap(self.log, voters)
 
-    def _write_bootstrap(self, voters: VoterSet) -> None:
-        """Write the snapshot that names the first voters."""
-        raw = self.log.create_snapshot_unchecked(BOOTSTRAP_SNAPSHOT_ID)
-        assert raw is not None
-        level = KRaftVersion.KRAFT_VERSION_1
-        with RecordsSnapshotWriter(
-            raw, 0, last_contained_log_timestamp=0, kraft_version=level, voter_set=voters
-        ) as writer:
-            writer.freeze(0)
+    def open(self) -> str | None:
+        """Do nothing: it is open."""
 
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
         self.election_state.end_work()
         self.log.end_work()
+
+    def crash(self, choices: Choices, jobs: Iterable[DiskJob], may_damage: Callable[[], bool]) -> int:
+        """Lose what is not durable, or only its last batches; return how many batches were lost."""
+        replica_id = self.identity.key.id
+        self._end(choices, jobs)
+        unsynced = self.log.unsynced_batch_count
+        is_some_kept = unsynced and choices.happens(0.2, "some-kept", replica_id)
+        kept = choices.number(0, unsynced + 1, "kept-batches", replica_id) if is_some_kept else 0
+        self.log.crash(kept)
+        return unsynced - kept
+
+    def exit(self, choices: Choices, jobs: Iterable[DiskJob]) -> None:
+        """End the process; all that is in the log stays there."""
+        self._end(choices, jobs)
+        self.log.crash(self.log.unsynced_batch_count)
+
+    def _end(self, choices: Choices, jobs: Iterable[DiskJob]) -> None:
+        for job in jobs:
+            if choices.happens(0.2, "work-done", self.identity.key.id):
+                job()
+        self.end_work()
+
+    def damage(self, choices: Choices) -> str | None:
+        """Lose the last batches, which were durable."""
+        if not self.log.batch_count:
+            return None
+        count = min(self.log.batch_count, 1 + choices.time_ms(10, "rotten-batches", self.identity.key.id))
+        self.log.rot(count)
+        return f"loses {count} durable batches"

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what a directory says when it is opened again with what its disk was given: nothing durable is lost unseen.
+
+A log that was opened may lack what was not synced. It may lack durable batches only if the disk was damaged, and then
+it is in quarantine, or a snapshot replaces them. It never has a batch that its disk was not given. Batches that no
+append has reported are allowed at the end: a write that failed may have written them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters, StoredBatch
+from raftlog.testing.simulator.violation import check
+from raftlog.voters.voter_set import ReplicaKey
+
+
+@attrs.frozen(kw_only=True)
+class FoundLog:
+    """What a log says after it was opened.
+
+    Attributes:
+        start_offset: the first offset, inclusive.
+        batches: that can be read, from the start on.
+        end_offset: where they end, exclusive.
+        high_watermark: at the start.
+        quarantine_end: up to where, exclusive, the log was durable, if it is in quarantine; 0 if it is not.
+        snapshots: the content of those that it lists.
+    """
+
+    start_offset: int
+    batches: Sequence[RecordBatch]
+    end_offset: int
+    high_watermark: int
+    quarantine_end: int
+    snapshots: Mapping[OffsetAndEpoch, bytes]
+
+
+def stored(batch: RecordBatch) -> StoredBatch:
+    """Return a batch as the ledger has it."""
+    return StoredBatch(batch.base_offset, batch.partition_leader_epoch, batch.next_offset, batch.crc)
+
+
+def check_log(
+    witness: DiskWitness, ledger: Ledger, found: FoundLog, truncating_to: int | None, *, is_damaged: bool
+) -> int:
+    """Check a log that was opened, and let the ledger have what it has; return how many batches were lost.
+
+    Args:
+        witness: of all disks.
+        ledger: what the disk was given.
+        found: what the log says.
+        truncating_to: where a truncation that was under way would have cut it; None if none was.
+        is_damaged: whether the disk was damaged, or has returned wrong bytes, since the log was opened before.
+    """
+    ledger.high_watermark = found.high_watermark
+    new = [each for each in found.snapshots if each not in ledger.snapshots]
+    for snapshot_id in sorted(new):
+        witness.snapshot_taken(ledger, snapshot_id, found.snapshots[snapshot_id])
+    if found.start_offset > ledger.start_offset:
+        _move_start(witness, ledger, found, is_damaged=is_damaged)
+    known = ledger.batches[ledger.index_of(found.start_offset) :]
+    names = [stored(each) for each in found.batches if each.base_offset >= ledger.start_offset]
+    for one, other in zip(names, known, strict=False):
+        check(one == other, "disk-damage-is-found", "{} has {}, and was given {}", ledger.key, one, other)
+    lost = max(0, len(known) - len(names))
+    if lost:
+        _lose(witness, ledger, found, truncating_to, is_damaged=is_damaged)
+    extra = found.batches[len(found.batches) - max(0, len(names) - len(known)) :]
+    if found.start_offset < ledger.start_offset:  # The log start is lost: records below it, which it covered, are back.
+        witness.emptied(ledger, found.start_offset)
+        extra = found.batches
+    if extra:
+        witness.appended(ledger, extra, is_leader=False)
+    _name_first_voters(witness, ledger, found, is_damaged=is_damaged)
+    if is_damaged or ledger.is_refused:  # A replica whose log starts above all snapshots does not start.
+        ledger.snapshots = tuple(sorted(found.snapshots))
+    else:
+        witness.snapshots_kept(ledger, sorted(found.snapshots))
+    if found.quarantine_end > ledger.end_offset:
+        ledger.quarantine_end = max(ledger.quarantine_end, found.quarantine_end)
+    witness.reopened(ledger, found.end_offset, found.high_watermark)
+    return lost
+
+
+def _move_start(witness: DiskWitness, ledger: Ledger, found: FoundLog, *, is_damaged: bool) -> None:
+    """Note that the log starts later: a deletion, or a restart at a snapshot, was finished by the open."""
+    offset = found.start_offset
+    is_restart = offset == found.end_offset and offset != ledger.end_offset
+    if not is_restart and offset <= ledger.end_offset:
+        witness.started_at(ledger, offset)
+        return
+    durable = [each for each in ledger.batches if offset < each.next_offset <= ledger.durable_end]
+    dropped = [each for each in durable if witness.history.is_committed(each)]
+    if dropped:
+        _check_loss(ledger, found, dropped[0].next_offset, is_damaged=is_damaged)
+        witness.rotted(ledger, max(offset, ledger.start_offset))
+    witness.restarted(ledger, offset)
+
+
+def _name_first_voters(witness: DiskWitness, ledger: Ledger, found: FoundLog, *, is_damaged: bool) -> None:
+    """Note that no snapshot names the first voters any more: the replica then knows none until a record names some."""
+    first = witness.replay.in_force_before(0)
+    if ledger.start_offset or not first.kraft_version:
+        return
+    keys = first.keys if found.snapshots else frozenset[ReplicaKey]()
+    is_known = bool(keys) or not ledger.voter_sets[0].keys
+    check(is_known or is_damaged, "voter-history", "{}: the first voters are lost", ledger.key)
+    ledger.voter_sets[0], ledger.levels[0] = NamedVoters(-1, keys), (-1, first.kraft_version if keys else 0)
+
+
+def _lose(
+    witness: DiskWitness, ledger: Ledger, found: FoundLog, truncating_to: int | None, *, is_damaged: bool
+) -> None:
+    end_offset = found.end_offset
+    durable_end = ledger.durable_end if truncating_to is None else min(ledger.durable_end, truncating_to)
+    if end_offset >= durable_end:
+        ledger.durable_end = durable_end
+        witness.lost(ledger, end_offset)
+        return
+    _check_loss(ledger, found, durable_end, is_damaged=is_damaged)
+    witness.rotted(ledger, end_offset)
+
+
+def _check_loss(ledger: Ledger, found: FoundLog, durable_end: int, *, is_damaged: bool) -> None:
+    """Check that durable batches are lost by damage only, and that the log says so."""
+    values = ledger.key, found.end_offset, durable_end
+    check(is_damaged, "durable-records-are-kept", "{} ends at {}, durable up to {}", *values)
+    is_told = found.quarantine_end > found.end_offset
+    check(is_told, "disk-damage-is-found", "{} ends at {}, durable up to {}", *values)
+
+
+def check_state(
+    witness: DiskWitness,
+    ledger: Ledger,
+    state: QuorumStateData | None,
+    requested: QuorumStateData | None,
+    *,
+    may_vote: bool,
+) -> None:
+    """Check an election state that was opened: it is the last one that was stored, or the one that was being stored.
+
+    If it is another one, the replica must not vote any more.
+    """
+    if state == ledger.state:
+        return
+    if state is not None and state == requested:
+        witness.stored(ledger, state)
+        return
+    check(not may_vote, "votes-are-kept", "{}: {} after {}", ledger.key, state, ledger.state)
+    ledger.state = state

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory of a simulated replica in files: the real log, election state and snapshots, on a disk with faults.
+
+After a crash, and after damage, the log is opened again, and what it says is compared with what the disk was given.
+What was durable is there, or the log says that it is not: by a quarantine, by refusing votes, or by refusing to open.
+
+**What no log can tell.** A disk is damaged after the log was opened, not between a crash and that: the flush mark is
+never synced, so a crash may take it, and the damage of a batch above the recovery point then looks like a torn write.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from raftlog.errors import RaftLogError
+from raftlog.log.replicated_log import Isolation
+from raftlog.log.retention import Retention
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.storage.state.leading import open_quorum_state
+from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state
+from raftlog.testing.simulator.choices import Choices
+from raftlog.testing.simulator.disks.damage import damage_a_file
+from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
+from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
+from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedElectionState, WatchedFileLog, content_of
+from raftlog.testing.simulator.violation import check
+from raftlog.voters.voter_set import VoterSet
+
+PATH: Final = "__cluster_metadata-0"
+_SEGMENT_BYTES: Final = 6_000
+_STEPS_OF_WORK: Final = 12
+_STEPS_OF_RECOVERY: Final = 40
+_RECOVERY_CRASHES: Final = 0.15
+_MARK_PATH: Final = f"{PATH}/{FLUSH_MARK_NAME}"
+
+
+class FileDirectory:
+    """A ``Directory`` in files.
+
+    Args:
+        witness: to be told of all that is done to the directory.
+        identity: of the replica.
+        voters: the first ones.
+        retention: what cleaning keeps.
+        kraft_version: the first one. At 0 the voters are static: no snapshot names them.
+        counts: of what was injected, by kind.
+        torn_crashes: the share of crashes in which sectors may have reached the disk in any order.
+        lies: the share of crashes that lose what was synced, because the disk has not done what it said.
+
+    Attributes:
+        disk: of the machine.
+        was_damaged: whether any of its files ever was.
+    """
+
+    def __init__(
+        self,
+        witness: DiskWitness,
+        identity: ReplicaIdentity,
+        voters: VoterSet,
+        retention: Retention,
+        kraft_version: int,
+        counts: Counter[str],
+        torn_crashes: float,
+        lies: float,
+    ) -> None:
+        self.identity = identity
+        self.witness = witness
+        self.ledger: Ledger = witness.add(identity.key, voters.voter_keys, kraft_version)
+        self.disk = SimulatedDisk(identity.key.id, counts)
+        self.static_voters = VoterSet() if kraft_version else static_voters_of(identity, voters)
+        self._counts = counts
+        self._torn_crashes = torn_crashes
+        self._lies = lies
+        self._config = LogConfig(
+            segment_size_bytes=_SEGMENT_BYTES,
+            index_interval_bytes=512,
+            retention_bytes=retention.max_bytes,
+            retention_ms=retention.max_age_ms,
+            recovery_point_interval_bytes=_SEGMENT_BYTES // 2,
+        )
+        self._is_damaged = self._is_torn = self.was_damaged = self._is_open = False
+        self._watched = Watched(witness, self.ledger, self.disk.quietly)
+        self._requested: QuorumStateData | None = None
+        if kraft_version:
+            with FileLog.open(self.disk.files, PATH, self._config) as log:
+                write_bootstrap(log, voters)
+        self._open()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a fault has struck since the last open, or the disk is full."""
+        return self.disk.has_failed
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a read will mislead, or the log was not opened since a crash that may have damaged it."""
+        return self.disk.may_mislead or (not self._is_open and (self._is_damaged or self._is_torn))
+
+    def open(self) -> str | None:
+        """Open the log and the election state again, if that has failed; return why it fails now, or None."""
+        if self._is_open:
+            return None
+        try:
+            self._open()
+        except RaftLogError as error:
+            may_fail = self.has_failed or self._is_damaged
+            check(may_fail, "a-sound-directory-opens", "{}: {}", self.ledger.key, error)
+            self.ledger.is_refused = not self.has_failed
+            return f"{type(error).__name__}: {error}"
+        return None
+
+    def _open(self) -> None:
+        """Open log and election state, and check what they have."""
+        files, ledger = self.disk.files, self.ledger
+        log = WatchedFileLog.open(files, PATH, self._config)
+        store = open_quorum_state(files, PATH, log)
+        with self.disk.quietly():
+            found = _found_in(log)
+        is_damaged = self._is_damaged or self.has_failed
+        check_state(self.witness, ledger, store.state, self._requested, may_vote=store.may_vote)
+        self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
+        ledger.is_vote_lost, ledger.is_refused = not store.may_vote, False
+        self._watched = Watched(self.witness, ledger, self.disk.quietly)
+        log.watch(self._watched)
+        self.log, self.election_state = log, WatchedElectionState(store, self._watched)
+        self._is_open, self._is_damaged, self._is_torn = True, False, False
+
+    # Crashes
+
+    def crash(self, choices: Choices, jobs: Iterable[DiskJob], may_damage: Callable[[], bool]) -> int:
+        """Crash the machine, perhaps in the middle of its work, and again while the log is opened."""
+        replica_id = self.identity.key.id
+        self._end(choices, jobs)
+        mark = self.disk.files.contents().get(_MARK_PATH, b"")
+        self._is_torn = is_torn = choices.happens(self._torn_crashes, "torn-crash", replica_id) and may_damage()
+        is_lie = choices.happens(self._lies, "lying-sync", replica_id) and may_damage()
+        self._counts["torn-crash"] += is_torn
+        self.disk.crash(choices, is_torn=is_torn)
+        if is_lie:
+            self._lose_synced(mark, choices)
+        while choices.happens(_RECOVERY_CRASHES, "recovery-crash", replica_id):
+            self._counts["recovery-crash"] += 1
+            self.disk.fail_after(choices.number(1, _STEPS_OF_RECOVERY, "recovery-steps", replica_id))
+            with contextlib.suppress(RaftLogError):
+                open_quorum_state(self.disk.files, PATH, FileLog.open(self.disk.files, PATH, self._config))
+            self.disk.crash(choices, is_torn=False)
+        return self._reopen()
+
+    def exit(self, choices: Choices, jobs: Iterable[DiskJob]) -> None:
+        """End the process, perhaps in the middle of its work."""
+        self._end(choices, jobs)
+        self.disk.forget_faults()
+        self._reopen()
+
+    def _end(self, choices: Choices, jobs: Iterable[DiskJob]) -> None:
+        replica_id = self.identity.key.id
+        for job in jobs:
+            if choices.happens(0.2, "work-done", replica_id):
+                job()
+            elif choices.happens(0.3, "work-cut", replica_id):
+                self._counts["work-cut"] += 1
+                self.disk.fail_after(choices.number(1, _STEPS_OF_WORK, "work-steps", replica_id))
+                job()
+        self.log.end_work()
+        self.election_state.end_work()
+        self._requested = self.election_state.requested
+
+    def _reopen(self) -> int:
+        self._is_open, self._lost = False, 0
+        self.open()
+        return self._lost
+
+    def _lose_synced(self, mark: bytes, choices: Choices) -> None:
+        """Lose the end of the last segment, although it was synced, and keep the flush mark, which was not."""
+        state = self.disk.files.state()
+        last = max((path for path, data, _ in state if data and path.endswith(".log")), default=None)
+        if last is None or not mark:
+            return
+        lost = choices.number(1, _SEGMENT_BYTES // 4, "lost-bytes", self.identity.key.id)
+        changed = {_MARK_PATH: mark}
+        changed |= {path: data[: max(0, len(data) - lost)] for path, data, _ in state if path == last and data}
+        self.disk.replace_state(tuple((path, changed.get(path, data), is_only) for path, data, is_only in state))
+        self._counts["lying-sync"] += 1
+        self._is_damaged = self.was_damaged = True
+
+    def damage(self, choices: Choices) -> str | None:
+        """Damage one file, and open the log again. What could not be opened after a crash is not damaged."""
+        if not self._is_open:
+            return None
+        damaged = damage_a_file(self.disk.files.state(), self.disk.before, choices, self.identity.key.id)
+        if damaged is None:
+            return None
+        self._counts[damaged.kind] += 1
+        self.disk.replace_state(damaged.state)
+        self._is_damaged = self.was_damaged = True
+        self._reopen()
+        return damaged.words
+
+
+def _found_in(log: WatchedFileLog) -> FoundLog:
+    quarantine, end_offset = log.quarantine, log.end_offset.offset
+    return FoundLog(
+        start_offset=log.start_offset,
+        batches=list(log.batches(log.start_offset, Isolation.UNCOMMITTED)) if end_offset > log.start_offset else [],
+        end_offset=end_offset,
+        high_watermark=log.high_watermark.offset,
+        quarantine_end=0 if quarantine is None else quarantine.durable_end_offset,
+        snapshots={each: content_of(log, each) for each in log.snapshot_ids},
+    )
