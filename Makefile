@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-asan test-kafka test-browser test-spark campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright fix clean python
+.PHONY: help demo test test-slow test-bounds test-asan test-kafka test-browser test-spark campaign simulation-campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ test-spark: $(READY) ## run the tests that start Spark (on the machine's Java 17
 
 campaign: $(READY) ## change every byte of log directories in every way, and open them
 	@$(BIN)/python -m tests.faults.campaign $(ARGS)
+
+simulation-campaign: $(READY) ## simulate quorums with faults until told to stop (Ctrl-C), and print what happened
+	@$(BIN)/raftlog simulate --schedules 1000000000 $(ARGS) || test $$? -eq 130
 
 crashes: $(READY) ## crash every scenario after each of its operations, and count the states
 	@$(BIN)/python -m tests.faults.crash_count

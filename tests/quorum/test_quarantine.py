@@ -3,7 +3,7 @@
 
 import pytest
 
-from raftlog.invariants import instance_of
+from raftlog.invariants import instance_of, present
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader, Prospective
@@ -122,6 +122,32 @@ def test_a_snapshot_repairs_what_it_covers(offset: int, is_whole: bool) -> None:
     core.send_chunk(0, data, snapshot_id=snapshot_id, size=len(data))
     assert (core.log.quarantine is None) == is_whole
     assert fetched_as(core) == (1 if is_whole else -1, offset)
+
+
+def test_a_log_that_ends_below_its_own_snapshot_restarts_there() -> None:
+    """Its damage is below the log start; the leader names a snapshot below what is known to be committed."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    write_bootstrap(log, voter_set_of(map(replica_key, (1, 2, 3))))
+    fill(log, 8)
+    own = OffsetAndEpoch(7, 1)
+    log.update_high_watermark(7)
+    with present(log.create_snapshot(own), "a new snapshot") as writer:
+        writer.append(snapshot_bytes(own, VOTERS))
+        writer.freeze()
+    assert log.delete_before_snapshot(own)
+    log.close()
+    flip(file_system, segment_path(6), 65)
+    log = open_log(file_system)
+    assert (log.start_offset, log.end_offset.offset, log.snapshot_ids) == (6, 6, (own,))
+    core = FollowerOfTwo(log)
+    assert fetched_as(core) == (-1, 6)
+    core.name(OffsetAndEpoch(5, 1))
+    assert core.raft.halt_reason is None
+    assert fetched_as(core) == (-1, 7)
+    send(core, 7, 7)
+    assert core.log.quarantine is None
+    assert fetched_as(core) == (1, 8)
 
 
 @pytest.mark.parametrize("is_repaired", [False, True])

@@ -101,6 +101,42 @@ def test_writes_leave_each_version_of_each_sector(writes: list[tuple[int, bytes]
     assert left(files, FOUR_BYTE_SECTORS) == expected
 
 
+@given(st.integers(0, 10**6))
+def test_writes_in_order_leave_a_moment(seed: int) -> None:
+    """Each is a state that writes in any order may leave, too: what the file had at one moment since the last sync."""
+    chance, files = random.Random(seed), with_file(b"0123456789")
+    file, moments = files.open("f"), {b"0123456789"}
+    for _ in range(chance.randrange(5)):
+        match chance.randrange(4):
+            case 0:
+                file.truncate(chance.randrange(file.size() + 1))
+            case 1:
+                file.sync()
+                moments.clear()
+            case _:
+                file.write_at(chance.randrange(file.size() + 1), chance.randbytes(chance.randrange(1, 9)))
+        moments.add(files.contents()["f"])
+    in_order = left(files, CrashModel(sector_size_bytes=4, ordered_writes=True))
+    assert in_order == moments
+    assert in_order <= left(files, FOUR_BYTE_SECTORS)
+
+
+def test_writes_in_order_are_lost_by_a_sync_that_has_failed() -> None:
+    """A later sync that succeeds does not bring them back, but they are not lost because of their order."""
+    files = with_file()
+    file = files.open("f")
+    files.faults.append(Fault(Operation.SYNC))
+    file.append(b"aaaa")
+    with pytest.raises(StorageError):
+        file.sync()
+    model = CrashModel(sector_size_bytes=4, ordered_writes=True)
+    assert left(files, model) == {b"", b"aaaa"}
+    file.append(b"bbbb")
+    assert left(files, model) == {b"", b"aaaa", b"aaaabbbb"}
+    file.sync()
+    assert left(files, model) == {b"aaaabbbb", b"\0\0\0\0bbbb"}
+
+
 def test_a_new_name_needs_its_directory_synced() -> None:
     """A synced file may lose its name until the directory is synced, and its name may come without its bytes."""
     files = MemoryFileSystem()

@@ -17,13 +17,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
 from raftlog.errors import OptionError
-from raftlog.testing.simulator.runs.campaign import MARKS, Totals, outcomes, until_interrupted
+from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of, outcomes, until_interrupted
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
 from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
-from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record
+from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record, run_seed
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.runs.telling import tell
 from raftlog.testing.simulator.simulation import ScheduleOutcome
@@ -119,10 +121,11 @@ def _faults(text: str) -> frozenset[str]:
 
 def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
     seeds = range(options.seed, options.seed + options.schedules)
-    totals, started_s = Totals(), time.monotonic()
+    totals, started_s, speeds = Totals(), time.monotonic(), {"the model": _Speed(), "files": _Speed()}
     progress = _Progress(options.schedules)
-    for token, outcome in until_interrupted(outcomes(seeds, options.processes, of_all)):
+    for token, (outcome, cpu_s) in until_interrupted(outcomes(seeds, options.processes, _timed, of_all)):
         totals.add(token, outcome)
+        speeds["files" if outcome.is_on_files else "the model"].add(outcome, cpu_s)
         progress.reached(totals)
         if options.format == "jsonl":
             write_text([json_line("schedule", None, **_fields(token, outcome))])
@@ -137,9 +140,38 @@ def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
         f"{totals.schedules / seconds:.2f} schedules, {simulated} and {totals.events / seconds:,.0f} events a second"
     )
     say(f"{seconds:.1f} s: {speed}", _PROGRAM)
+    for mode, each in speeds.items():
+        if each.schedules:
+            say(f"{each.schedules:,} schedules on {mode}: {each.words}", _PROGRAM)
     if totals.violations:
         return EXIT_DAMAGE
     return EXIT_CLEAN if totals.schedules == options.schedules else EXIT_INTERRUPTED
+
+
+def _timed(token: Token) -> tuple[ScheduleOutcome, float]:
+    """Run a schedule, and return its CPU time, too, in s."""
+    started_s = time.process_time()
+    outcome = run_seed(token)
+    return outcome, time.process_time() - started_s
+
+
+@attrs.define
+class _Speed:
+    """How fast the schedules of one mode were: with the model of a log in memory, or with the real one on files."""
+
+    schedules: int = 0
+    events: int = 0
+    cpu_s: float = 0.0
+
+    def add(self, outcome: ScheduleOutcome, cpu_s: float) -> None:
+        self.schedules += 1
+        self.events += outcome.events
+        self.cpu_s += cpu_s
+
+    @property
+    def words(self) -> str:
+        cpu_s = max(self.cpu_s, 1e-9)
+        return f"{self.events / cpu_s:,.0f} events, {self.schedules / cpu_s:.2f} schedules per second of CPU"
 
 
 class _Progress:
@@ -167,8 +199,15 @@ class _Progress:
 def _fields(token: Token, outcome: ScheduleOutcome) -> dict[str, Any]:
     violation = outcome.violation
     named = None if violation is None else {"invariant": violation.invariant, "description": violation.description}
-    counts = {name: getattr(outcome, name) for name in MARKS}
-    return {"token": str(token), "violation": named, **counts, "events": outcome.events, "trace": outcome.trace}
+    mode = "files" if outcome.is_on_files else "model"
+    return {
+        "token": str(token),
+        "mode": mode,
+        "violation": named,
+        **counts_of(outcome),
+        "events": outcome.events,
+        "trace": outcome.trace,
+    }
 
 
 def _write_totals(totals: Totals, output_format: str) -> None:
@@ -176,8 +215,10 @@ def _write_totals(totals: Totals, output_format: str) -> None:
         sums = {"schedules": totals.schedules, "counting": totals.counting, "violations": len(totals.violations)}
         write_text([json_line("total", None, **sums, **totals.sums, events=totals.events)])
         return
-    lines = [f"{'':<16}{'in all':>12}{'schedules with it':>20}"]
-    lines += [f"{name.replace('_', ' '):<16}{totals.sums[name]:>12,}{totals.hits[name]:>20,}" for name in MARKS]
+    lines = [f"{'':<18}{'in all':>12}{'schedules with it':>20}"]
+    for title, names in (("", MARKS), ("faults", FAULTS)):
+        lines += [title] if title else []
+        lines += [f"{name.replace('_', ' '):<18}{totals.sums[name]:>12,}{totals.hits[name]:>20,}" for name in names]
     lines.append(
         f"{totals.schedules:,} schedules, of which {totals.counting:,} count; {len(totals.violations)} violations"
     )

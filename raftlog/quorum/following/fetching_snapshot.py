@@ -53,7 +53,8 @@ def turn_to_snapshot(replica: LocalReplica, role: Follower, snapshot_id: OffsetA
     """Begin to fetch the snapshot that a leader has named instead of records.
 
     As in Kafka, a snapshot that is being fetched is given up for it, and one that is stored already is not fetched. A
-    snapshot that lacks records that are committed is not followed: this replica halts.
+    snapshot that lacks records that are committed is not followed: this replica halts. But a log that is damaged may
+    end below its own last snapshot: it restarts there.
 
     A leader's log has no later epoch than the snapshot's below the end of that. So a log that ends there, or below it,
     in a later epoch has diverged: it is truncated first.
@@ -65,15 +66,17 @@ def turn_to_snapshot(replica: LocalReplica, role: Follower, snapshot_id: OffsetA
     log, end = replica.log.state, replica.log.end
     if 0 < snapshot_id.epoch < end.epoch and end.offset <= snapshot_id.offset:
         return truncate(replica, role, snapshot_id)
+    least, latest = replica.least_end_offset, log.latest_snapshot_id
     if snapshot_id in log.snapshot_ids:
         _restart(replica)
-    else:
-        if snapshot_id <= end:
-            return ResponseOutcome.FAILED
-        least = replica.least_end_offset
-        if snapshot_id.offset < least:
+    elif snapshot_id <= end:
+        return ResponseOutcome.FAILED
+    elif snapshot_id.offset < least:
+        if latest is None or latest <= end:
             replica.halt(f"leader {role.leader.id} names snapshot {snapshot_id}, but {least} is committed")
             return ResponseOutcome.FAILED
+        _restart(replica)
+    else:
         _do(replica, FetchStep.BEGIN, lambda number: BeginFetchedSnapshot(number, snapshot_id))
         role = attrs.evolve(role, fetching_snapshot=SnapshotFetch(snapshot_id))
     note_success(replica, role)

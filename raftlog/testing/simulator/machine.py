@@ -132,7 +132,9 @@ class Machine:
 
     def _clock_error_ppm(self) -> int:
         error = self._plan.clock_error_ppm
-        return self._choices.number(-error, error + 1, "clock-error", self.id, calm=0) if error else 0
+        chosen = self._choices.number(-error, error + 1, "clock-error", self.id, calm=0) if error else 0
+        self._injected["clock-error"] += chosen != 0
+        return chosen
 
     def start(self) -> None:
         """Start a process on what the directory holds."""
@@ -182,6 +184,7 @@ class Machine:
         self.is_crash_armed = False
         if process is not None:
             self.crash_count += 1
+            self._injected["crash"] += 1
             lost = process.crash(self._choices, lambda: self._owner.may_damage(self))
             self.lossy_crash_count += lost > 0
             self._tell(f"crashes; {lost} batches are lost" if lost else "crashes")

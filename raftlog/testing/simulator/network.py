@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network that loses, duplicates, delays and reorders messages, and that is cut between some machines."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,12 @@ from raftlog.testing.simulator.timeline import Timeline
 class Network:
     """Carries messages between machines, which are named by their ids.
 
+    Args:
+        timeline: of the simulation.
+        choices: what happens to messages.
+        plan: which faults there are.
+        injected: counts them, by kind.
+
     Attributes:
         delivered: how many messages have arrived.
         lost: how many were lost, or stopped by a cut.
@@ -19,10 +26,11 @@ class Network:
         is_healed: whether the network is perfect from now on, except for delays.
     """
 
-    def __init__(self, timeline: Timeline, choices: Choices, plan: FaultPlan) -> None:
+    def __init__(self, timeline: Timeline, choices: Choices, plan: FaultPlan, injected: Counter[str]) -> None:
         self._timeline = timeline
         self._choices = choices
         self._plan = plan
+        self._injected = injected
         self.delivered = 0
         self.lost = 0
         self.cuts: set[tuple[int, int]] = set()
@@ -37,9 +45,12 @@ class Network:
         copies = 1
         if not self.is_healed:
             if choices.happens(plan.loss, "loss", sender, receiver):
+                self._injected["loss"] += 1
                 self._lose(sender, receiver, number, deliver, arguments)
                 return
-            copies += choices.happens(plan.duplication, "duplicate", sender, receiver)
+            if choices.happens(plan.duplication, "duplicate", sender, receiver):
+                self._injected["duplicate"] += 1
+                copies = 2
         for _ in range(copies):
             self._timeline.after(
                 self._delay_ms(sender, receiver), self._arrive, sender, receiver, number, deliver, arguments
@@ -77,6 +88,7 @@ class Network:
             way = "from" if is_one_way else "between"
             words = f"is cut {way} {sorted(one_side)} {'to' if is_one_way else 'and'} {sorted(other_side)}"
             self._timeline.story.fault(self._timeline.now_ms, 0, words)
+        self._injected["one-way-cut" if is_one_way else "cut"] += 1
         pairs = {(one, other) for one in one_side for other in other_side}
         self.cuts |= pairs if is_one_way else pairs | {(other, one) for one, other in pairs}
 

@@ -95,7 +95,8 @@ class ScheduleOutcome:
         lossy_crashes: how many of them lost records that were not synced.
         quarantines: how many of them lost records that were.
         exits: how many processes have ended because their disk had failed.
-        injected: how many faults of each kind disks had.
+        injected: how many faults of each kind there were.
+        is_on_files: whether the storage was the real one.
         events: how many events there were.
         healed_ms: how long the quorum took to recover when the faults had ended.
         ended_ms: the virtual time at the end.
@@ -119,6 +120,7 @@ class ScheduleOutcome:
     quarantines: int
     exits: int
     injected: Mapping[str, int]
+    is_on_files: bool
     events: int
     healed_ms: int
     ended_ms: int
@@ -145,7 +147,8 @@ class Simulation:
         self.timeline = Timeline()
         self.oracle = ClientOracle()
         self.history = CommittedHistory(self._committed)
-        self.network = Network(self.timeline, choices, plan)
+        self.injected: Counter[str] = Counter()
+        self.network = Network(self.timeline, choices, plan, self.injected)
         self.workload = Workload(self.oracle, choices)
         self.machines: dict[int, Machine] = {}
         self._is_healing = False
@@ -153,7 +156,6 @@ class Simulation:
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
         self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys))
         self.witness = DiskWitness(self.history, self.replay)
-        self.injected: Counter[str] = Counter()
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, choices, self._new_directory)
         promises = PromiseCheck(self.witness)
@@ -175,6 +177,7 @@ class Simulation:
     def _new_directory(self, replica_id: int) -> Directory:
         """Return an empty directory for a replica, which names the first voters."""
         key = replica_key(replica_id, self._directories[replica_id])
+        self.injected["replaced-disk"] += self._directories[replica_id] > 0
         self._directories[replica_id] += 1
         retention, plan = Retention(self.plan.retention_bytes, None), self.plan
         first = self.witness, self._identity(key), self._voters, retention, plan.kraft_version
@@ -238,6 +241,7 @@ class Simulation:
             quarantines=self.witness.counts["quarantines"],
             exits=sum(each.exit_count for each in self.machines.values()),
             injected=dict(self.injected),
+            is_on_files=self.plan.is_on_files,
             events=self.timeline.event_count,
             healed_ms=healed_ms,
             ended_ms=self.timeline.now_ms,
@@ -309,6 +313,7 @@ class Simulation:
         if self._choices.happens(1, "crash"):
             machine = self._victim()
             if self._choices.happens(self.plan.armed_crashes, "crash-armed"):
+                self.injected["armed-crash"] += 1
                 machine.is_crash_armed = True
             else:
                 machine.crash()
@@ -326,7 +331,10 @@ class Simulation:
         """Let a disk lose or change what was durable, unless that may be one disk too many."""
         if self.may_damage(machine):
             words = machine.directory.damage(self._choices)
-            if words is not None and self.timeline.story is not None:
+            if words is None:
+                return
+            self.injected["lost-batches"] += not self.plan.is_on_files
+            if self.timeline.story is not None:
                 self.timeline.story.fault(self.timeline.now_ms, machine.id, f"its disk {words}")
 
     def may_damage(self, machine: Machine) -> bool:
@@ -370,6 +378,7 @@ class Simulation:
     def _pause(self) -> None:
         if self._choices.happens(1, "pause"):
             machine = self._victim()
+            self.injected["pause"] += 1
             machine.pause()
             self._after(1200, lambda: self._resume(machine), "pause-time")
         self._after(self.plan.pause_interval_ms, self._pause, "pause-interval")

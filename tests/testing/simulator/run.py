@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.plant is not None:
         BUGS[options.plant].plant()
     totals, started, cpu_before_s = Totals(), time.monotonic(), sum(os.times()[:4])
-    for token, outcome in until_interrupted(outcomes(options.seeds, options.processes, run=_run_token)):
+    for token, outcome in until_interrupted(outcomes(options.seeds, options.processes, _run_token)):
         seed = token.seed
         if options.plant is not None and is_slip(outcome.violation):
             print(f"seed {seed}: {options.plant} falls over by itself: {outcome.violation}", flush=True)

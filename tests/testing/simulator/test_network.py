@@ -2,6 +2,7 @@
 """A network does to messages what its plan says, and no more."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import attrs
@@ -33,7 +34,7 @@ def arrivals(network: Network, timeline: Timeline) -> list[int]:
 def made(**changes: Any) -> tuple[Network, Timeline]:
     """Return a network with some faults."""
     timeline = Timeline()
-    return Network(timeline, SeededChoices(random.Random(1)), quiet_plan(**changes)), timeline
+    return Network(timeline, SeededChoices(random.Random(1)), quiet_plan(**changes), Counter()), timeline
 
 
 def test_without_faults() -> None:

@@ -10,6 +10,7 @@ import sys
 import attrs
 import pytest
 
+from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import Totals, outcomes
 from raftlog.testing.simulator.simulation import ScheduleOutcome
 from raftlog.testing.simulator.violation import ViolationError
@@ -26,7 +27,7 @@ TRACES = "from tests.testing.simulator.run import run_seed; print([run_seed(each
 def test_some_schedules() -> None:
     """No invariant is violated, and the quorum recovers after each schedule."""
     totals = Totals()
-    for token, outcome in outcomes(range(8), processes=1):
+    for token, outcome in outcomes(range(8), 1, schedule.run_seed):
         totals.add(token, outcome)
     assert totals.violations == {}
     assert totals.counting >= 6

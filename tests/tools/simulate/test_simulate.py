@@ -119,7 +119,7 @@ def test_a_run_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table so far is printed, and the exit code is 130."""
 
     def interrupted(*_: object) -> Iterator[object]:
-        yield next(outcomes(range(1), 1))
+        yield next(outcomes(range(1), 1, simulate._timed))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(simulate, "outcomes", interrupted)

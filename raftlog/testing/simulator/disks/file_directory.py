@@ -33,6 +33,9 @@ from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedEle
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import VoterSet
 
+CRASH_FAULTS: Final = ("work-cut", "torn-crash", "lying-sync", "recovery-crash")
+"""The kinds of faults that crashes of a disk have: in the middle of work, in any order of sectors, with syncs that were
+not done, and again while the log is opened."""
 PATH: Final = "__cluster_metadata-0"
 _SEGMENT_BYTES: Final = 6_000
 _STEPS_OF_WORK: Final = 12

@@ -122,11 +122,11 @@ class WatchedFileLog(FileLog):
         watched = self._watched
         if watched is None or self._cut is None:
             return work
-        watched.truncating_to = self._cut.end.offset
+        watched.truncating_to, before = self._cut.end.offset, self._segments.end_offset
 
         def note(result: DiskResult[int]) -> DiskResult[int]:
             watched.truncating_to = None
-            if result.value < watched.ledger.end_offset:
+            if result.value < before:
                 watched.witness.truncated(watched.ledger, result.value)
             return result
 

@@ -17,19 +17,7 @@ from raftlog.testing.contracts.replicated_log import ReplicatedLogContract
 from raftlog.testing.simulator.disks.simulated_log import SimulatedLog
 from raftlog.voters.kraft_version import KRaftVersion
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
-
-
-class Recorder:
-    """A witness that only writes down what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        def note(_: object, *arguments: Any, **options: Any) -> None:
-            self.told.append((name, arguments[0] if arguments else None))
-
-        return note
+from tests.testing.simulator.disks.recorder import Recorder
 
 
 class SimulatedHarness:

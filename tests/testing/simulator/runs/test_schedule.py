@@ -2,6 +2,7 @@
 """Options and tokens of schedules: each value does what it says, and names that are none are refused."""
 
 import random
+from collections import Counter
 
 import attrs
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import OptionError
-from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
-from raftlog.testing.simulator.runs.campaign import MARKS, Totals, outcomes
+from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
+from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
+from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan, with_disks
+from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, outcomes
 from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, replay, run_seed
 
 OPTIONS = st.builds(
@@ -89,7 +92,7 @@ def test_the_end_of_a_run(end_ms: int) -> None:
 
 def test_outcomes_do_not_depend_on_processes() -> None:
     """Nor does their order."""
-    alone, together = (list(outcomes(range(3, 9), processes)) for processes in (1, 2))
+    alone, together = (list(outcomes(range(3, 9), processes, run_seed)) for processes in (1, 2))
     assert alone == together
     assert [token.seed for token, _ in alone] == list(range(3, 9))
 
@@ -97,9 +100,37 @@ def test_outcomes_do_not_depend_on_processes() -> None:
 def test_totals() -> None:
     """They add up, and name what no schedule came to."""
     totals = Totals()
-    for token, outcome in outcomes(range(2), 1, ScheduleOptions(3, frozenset({"loss"}))):
+    for token, outcome in outcomes(range(2), 1, run_seed, ScheduleOptions(3, frozenset({"loss"}))):
         totals.add(token, outcome)
     assert totals.schedules == 2
     assert "crashes" in totals.missed
     assert "leaders" not in totals.missed
-    assert set(totals.sums) == set(MARKS)
+    assert set(totals.sums) == {*MARKS, *FAULTS}
+    assert "loss" not in totals.missed
+    assert {"duplicate", "bit-rot"} <= set(totals.missed)
+
+
+def test_more_tasks_than_are_given_ahead() -> None:
+    """All seeds run, in their order, whatever is under way at once."""
+    names = [token.seed for token, _ in outcomes(range(200), 2, str)]
+    assert names == list(range(200))
+
+
+def test_enough_schedules_are_on_files() -> None:
+    """At least a quarter, and the faults of disks are then drawn; other seeds mean what they would mean without."""
+    on_files = 0
+    defaults = {each.name: each.default for each in attrs.fields(FaultPlan) if each.default is not attrs.NOTHING}
+    for seed in range(400):
+        plan = with_disks(draw_fault_plan(random.Random(seed)), random.Random(f"disks of {seed}"))
+        on_files += plan.is_on_files
+        assert attrs.evolve(plan, **defaults) == draw_fault_plan(random.Random(seed))
+    assert 100 <= on_files <= 150
+
+
+def test_every_fault_is_counted_under_a_known_name() -> None:
+    """What schedules inject is in the table, and some of them have each kind of fault of disks."""
+    seen: Counter[str] = Counter()
+    for seed in (*range(16), 55, 78):
+        seen += Counter(run_seed(Token(seed)).injected)
+    assert set(seen) <= set(FAULTS)
+    assert {*ERRORS, *MISREADS, *CRASH_FAULTS} <= set(seen)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an open says is compared with what the disk was given: each loss that is not told is a violation."""
+
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.testing.simulator.checks.ledger import NamedVoters
+from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state, stored
+from raftlog.testing.simulator.violation import ViolationError
+from tests.quorum.messages import records_at
+from tests.testing.simulator.checks.quorum_disks import QuorumDisks
+
+VOTED = QuorumStateData(1, leader_epoch=3, voted_id=2)
+LATER = QuorumStateData(1, leader_epoch=4, voted_id=3)
+
+
+def disks(count: int = 6, durable: int = 4) -> QuorumDisks:
+    """Return the disk of one replica with some batches, the first of which are durable."""
+    found = QuorumDisks(1)
+    found.append([1], 1, durable)
+    found.sync(1)
+    found.append([1], 1, count - durable)
+    return found
+
+
+def batches(count: int, first: int = 0, epoch: int = 1) -> list[RecordBatch]:
+    """Return batches of one record."""
+    return [RecordBatch(records_at(offset, epoch, 1)) for offset in range(first, first + count)]
+
+
+def log_with(found: Sequence[RecordBatch], start: int = 0, quarantine_end: int = 0) -> FoundLog:
+    """Return a log that was opened."""
+    end = found[-1].next_offset if found else start
+    return FoundLog(
+        start_offset=start,
+        batches=found,
+        end_offset=end,
+        high_watermark=start,
+        quarantine_end=quarantine_end,
+        snapshots={},
+    )
+
+
+def open_with(found: FoundLog, truncating_to: int | None = None, *, is_damaged: bool = True) -> tuple[int, QuorumDisks]:
+    """Open a log of six batches, four of them durable; return how many it has lost, and the disks then."""
+    known = disks()
+    ledger = known.ledgers[1]
+    ledger.voter_sets[0] = NamedVoters(-1, frozenset())  # No snapshot names any.
+    return check_log(known.witness, ledger, found, truncating_to, is_damaged=is_damaged), known
+
+
+@pytest.mark.parametrize("count", [4, 5, 6])
+def test_what_was_not_synced_may_be_lost(count: int) -> None:
+    """The rest is the log then, and all of it is durable."""
+    lost, known = open_with(log_with(batches(count)), is_damaged=False)
+    ledger = known.ledgers[1]
+    assert (lost, ledger.end_offset, ledger.durable_end, ledger.is_quarantined) == (6 - count, count, count, False)
+
+
+def test_what_an_append_has_not_reported_may_be_there() -> None:
+    """A write that failed may have written whole batches."""
+    lost, known = open_with(log_with(batches(8)), is_damaged=False)
+    assert (lost, known.ledgers[1].end_offset) == (0, 8)
+    assert known.ledgers[1].batches == [stored(each) for each in batches(8)]
+
+
+@pytest.mark.parametrize(
+    ("count", "is_damaged", "quarantine_end", "invariant"),
+    [
+        (3, False, 0, "durable-records-are-kept"),
+        (3, False, 4, "durable-records-are-kept"),
+        (3, True, 0, "disk-damage-is-found"),
+        (3, True, 3, "disk-damage-is-found"),
+        (3, True, 4, None),
+        (0, True, 4, None),
+    ],
+)
+def test_what_was_durable(count: int, is_damaged: bool, quarantine_end: int, invariant: str | None) -> None:
+    """It is lost by damage only, and the log must say so."""
+    found = log_with(batches(count), quarantine_end=quarantine_end)
+    if invariant is None:
+        lost, known = open_with(found, is_damaged=is_damaged)
+        ledger = known.ledgers[1]
+        assert (lost, ledger.end_offset, ledger.quarantine_end, ledger.needs_others) == (6 - count, count, 4, True)
+        assert known.witness.counts["quarantines"] == 1
+        return
+    with pytest.raises(ViolationError) as caught:
+        open_with(found, is_damaged=is_damaged)
+    assert caught.value.invariant == invariant
+
+
+@pytest.mark.parametrize(("truncating_to", "is_right"), [(2, True), (3, True), (4, False), (None, False)])
+def test_a_truncation_under_way_may_be_done(truncating_to: int | None, is_right: bool) -> None:
+    """Down to where it would have cut the log, and no further."""
+    found = log_with(batches(3))
+    if is_right:
+        assert open_with(found, truncating_to, is_damaged=False)[0] == 3
+    else:
+        with pytest.raises(ViolationError):
+            open_with(found, truncating_to, is_damaged=False)
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_other_records_than_were_written(is_damaged: bool) -> None:
+    """No damage excuses a batch that the disk was not given: its CRC cannot match."""
+    found = [*batches(2), *batches(2, 2, epoch=2)]
+    with pytest.raises(ViolationError) as caught:
+        open_with(log_with(found), is_damaged=is_damaged)
+    assert caught.value.invariant == "disk-damage-is-found"
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_the_first_voters_are_named_by_a_snapshot(is_damaged: bool) -> None:
+    """Only damage takes it away; the replica knows no voters then, and needs the others."""
+    known = disks()
+    ledger = known.ledgers[1]
+    if not is_damaged:
+        with pytest.raises(ViolationError) as caught:
+            check_log(known.witness, ledger, log_with(batches(6)), None, is_damaged=False)
+        assert caught.value.invariant == "voter-history"
+        return
+    check_log(known.witness, ledger, log_with(batches(6)), None, is_damaged=True)
+    assert ledger.voter_sets == [NamedVoters(-1, frozenset())]
+    assert ledger.needs_others
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_snapshot_that_covers_the_log_start_is_lost(is_damaged: bool) -> None:
+    """That is a violation without damage; with it, the replica is not started."""
+    known = disks()
+    ledger = known.ledgers[1]
+    known.sync(1)
+    known.lead(1, 1)
+    known.sync(1)
+    ledger.snapshots, ledger.high_watermark = (OffsetAndEpoch(2, 1),), 2
+    known.witness.started_at(ledger, 2)
+    found = attrs.evolve(log_with(batches(4, 2), start=2), high_watermark=2)
+    if is_damaged:
+        check_log(known.witness, ledger, found, None, is_damaged=True)
+        assert ledger.snapshots == ()
+        return
+    with pytest.raises(ViolationError) as caught:
+        check_log(known.witness, ledger, found, None, is_damaged=False)
+    assert caught.value.invariant == "log-start-is-covered"
+
+
+@pytest.mark.parametrize(
+    ("state", "requested", "may_vote", "is_right"),
+    [
+        (VOTED, None, True, True),
+        (VOTED, LATER, True, True),
+        (LATER, LATER, True, True),
+        (LATER, None, True, False),
+        (None, None, True, False),
+        (None, LATER, False, True),
+        (QuorumStateData(1, leader_epoch=2), None, True, False),
+        (QuorumStateData(1, leader_epoch=2), None, False, True),
+    ],
+)
+def test_an_election_state(
+    state: QuorumStateData | None, requested: QuorumStateData | None, may_vote: bool, is_right: bool
+) -> None:
+    """It is the last one, or the one that was being written; with another one, the replica must not vote."""
+    known = disks()
+    ledger = known.ledgers[1]
+    ledger.state = VOTED
+    if is_right:
+        check_state(known.witness, ledger, state, requested, may_vote=may_vote)
+        assert ledger.state == state
+        return
+    with pytest.raises(ViolationError) as caught:
+        check_state(known.witness, ledger, state, requested, may_vote=may_vote)
+    assert caught.value.invariant == "votes-are-kept"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory in files, crashed, ended and damaged: what was durable is there, or is said to be lost."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from raftlog.errors import OutOfSpaceError
+from raftlog.log.retention import Retention
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.testing.contracts.made_batches import raft_batch
+from raftlog.testing.simulator.checks.committed_history import CommittedHistory
+from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.replay import Replay, VotersAt
+from raftlog.testing.simulator.choices import Choices, ReplayedChoices, SeededChoices
+from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS, PATH, FileDirectory
+from raftlog.testing.simulator.simulation import LISTENER, replica_key, voter_node
+from raftlog.testing.simulator.violation import ViolationError
+from raftlog.voters.voter_set import VoterSet
+
+CALM = ReplayedChoices({})
+VOTED = QuorumStateData(1, leader_epoch=1, voted_id=2)
+
+
+def yes() -> bool:
+    """Damage is allowed."""
+    return True
+
+
+def no() -> bool:
+    """No damage is allowed."""
+    return False
+
+
+class _LosingAll(ReplayedChoices):
+    """Choices by which a crash loses all that it may."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def number(self, start: int, stop: int, kind: str, *of: int, calm: int | None = None) -> int:
+        """Return the first, which is the oldest version of a file."""
+        return start
+
+
+def directory(kraft_version: int = 1, torn_crashes: float = 0.0, lies: float = 0.0) -> FileDirectory:
+    """Return the empty directory of a quorum of one."""
+    node = voter_node(replica_key(1))
+    identity = ReplicaIdentity(key=node.voter_key, cluster_id="simulated", endpoints=node.listeners, listener=LISTENER)
+    replay = Replay(VotersAt(-1, kraft_version, frozenset([node.voter_key])))
+    witness = DiskWitness(CommittedHistory(replay.committed), replay)
+    voters = VoterSet.of([node])
+    counts: Counter[str] = Counter()
+    return FileDirectory(witness, identity, voters, Retention(), kraft_version, counts, torn_crashes, lies)
+
+
+def filled(synced: int = 3, unsynced: int = 2, torn_crashes: float = 0.0, lies: float = 0.0) -> FileDirectory:
+    """Return a directory with a vote and some batches of one record, the first of which are synced."""
+    found = directory(torn_crashes=torn_crashes, lies=lies)
+    found.election_state.prepare_write(VOTED).complete()
+    for offset in range(synced + unsynced):
+        found.log.append_as_follower(raft_batch(offset, 1), 1)
+        if offset + 1 == synced:
+            found.log.flush()
+    return found
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_a_new_directory_names_its_voters(kraft_version: int) -> None:
+    """In a snapshot, or as static voters at kraft.version 0."""
+    found = directory(kraft_version)
+    assert found.log.latest_snapshot_id == (BOOTSTRAP_SNAPSHOT_ID if kraft_version else None)
+    assert len(found.static_voters.voters) == 1 - kraft_version
+
+
+def test_a_crash_loses_what_was_not_synced() -> None:
+    """And neither the rest nor the vote."""
+    found = filled()
+    assert found.crash(_LosingAll(), (), no) == 2
+    assert (found.log.end_offset.offset, found.ledger.end_offset, found.ledger.durable_end) == (3, 3, 3)
+    assert found.election_state.state == VOTED
+    assert not found.ledger.needs_others
+
+
+def test_the_end_of_a_process_loses_nothing() -> None:
+    """What is in the page cache is read by the next one, which makes it durable."""
+    found = filled()
+    found.exit(_LosingAll(), ())
+    assert (found.log.end_offset.offset, found.ledger.durable_end) == (5, 5)
+    assert found.crash(_LosingAll(), (), no) == 0
+
+
+def test_work_under_way_is_not_done_done_or_cut() -> None:
+    """Whatever it is, what was durable before is there; the kinds of faults of crashes are counted."""
+    ends, counts = set(), Counter[str]()
+    for seed in range(60):
+        found = filled(torn_crashes=0.3, lies=0.3)
+        job = found.log.prepare_flush()
+        found.crash(SeededChoices(random.Random(seed)), [job.run], yes)
+        assert found.ledger.end_offset == found.log.end_offset.offset
+        assert found.log.end_offset.offset >= 3 or found.log.quarantine is not None
+        ends.add(found.log.end_offset.offset)
+        counts += found._counts
+    assert ends >= {3, 4, 5}
+    assert set(counts) == set(CRASH_FAULTS)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_lie_is_found_by_the_mark(seed: int) -> None:
+    """The disk loses records that it had synced; the log is in quarantine, up to where they ended."""
+    found = filled(synced=9, unsynced=0, lies=1.0)
+    lost = found.crash(SeededChoices(random.Random(seed)), (), yes)
+    assert 1 <= lost <= 9
+    assert found.log.quarantine is not None
+    assert (found.log.quarantine.first_bad_offset, found.ledger.quarantine_end) == (9 - lost, 9)
+    assert found.was_damaged
+
+
+def test_a_disk_that_may_not_be_damaged_is_not() -> None:
+    """It neither lies nor tears."""
+    found = filled(torn_crashes=1.0, lies=1.0)
+    found.crash(SeededChoices(random.Random(0)), (), no)
+    assert found.log.quarantine is None
+    assert found._counts["torn-crash"] == found._counts["lying-sync"] == 0
+
+
+def test_each_damage_is_found_or_changes_nothing() -> None:
+    """In every file and of every kind: no open hides what is lost. The checks of the open are the test."""
+    lost = 0
+    for seed in range(150):
+        found = filled(synced=5, unsynced=0)
+        choices: Choices = SeededChoices(random.Random(seed))
+        words = found.damage(choices)
+        assert words is not None
+        lost += found.ledger.needs_others
+        assert not found.is_suspect
+        assert found.log.end_offset.offset == 5 or found.log.quarantine is not None
+        assert found.election_state.state == VOTED or not found.election_state.may_vote
+    assert 30 <= lost <= 120
+
+
+def test_a_full_disk_cannot_be_opened_for_a_while() -> None:
+    """The reason is told, and nothing is damaged meanwhile; when there is room, all is there."""
+    found = filled(unsynced=0)
+    found.disk.plan_error("disk-full", CALM)
+    with pytest.raises(OutOfSpaceError):
+        found.log.append_as_follower(raft_batch(3, 1), 1)
+    found.crash(CALM, (), no)
+    reason = found.open()
+    assert reason is not None
+    assert reason.startswith(OutOfSpaceError.__name__)
+    assert found.damage(CALM) is None
+    assert found.is_suspect is False
+    found.disk.free()
+    assert found.open() is None
+    assert (found.log.end_offset.offset, found.ledger.needs_others) == (3, False)
+
+
+def test_a_sound_directory_must_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open that fails although the disk has not is a violation."""
+    found = filled()
+    found.exit(CALM, ())
+
+    def failing(*_: object) -> None:
+        raise OutOfSpaceError(PATH, "open", "no space")
+
+    monkeypatch.setattr("raftlog.testing.simulator.disks.file_directory.open_quorum_state", failing)
+    with pytest.raises(ViolationError) as caught:
+        found.exit(CALM, ())
+    assert caught.value.invariant == "a-sound-directory-opens"
