@@ -3,6 +3,7 @@
 
 import ast
 import os
+import random
 import re
 import subprocess
 import sys
@@ -10,18 +11,25 @@ import sys
 import attrs
 import pytest
 
+from raftlog.testing.simulator.checks.decoded import numbers_in
+from raftlog.testing.simulator.choices import ReplayedChoices
+from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import Totals, outcomes
-from raftlog.testing.simulator.simulation import ScheduleOutcome
+from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
+from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
 from raftlog.testing.simulator.violation import ViolationError
 from tests.checkout import ROOT
+from tests.hang_limit import HANG_S
 from tests.mutants.planting import Mutant
 from tests.testing.simulator import run
 from tests.testing.simulator.killer_seeds import KILLERS, Killer, run_killer
 from tests.testing.simulator.planted_bugs import BUGS
 from tests.testing.simulator.run import run_seed
 
-TRACES = "from tests.testing.simulator.run import run_seed; print([run_seed(each).trace for each in range(3)])"
+TRACES = "from tests.testing.simulator.test_simulation import traces; print(traces({processes}))"
+"""Prints what ``traces`` returns."""
+TRACED_MS = 15_000
 
 
 def test_some_schedules() -> None:
@@ -33,14 +41,49 @@ def test_some_schedules() -> None:
     assert totals.counting >= 6
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4711"])
-def test_a_seed_is_replayed_exactly(hash_seed: str) -> None:
-    """Other processes, with other hashes of texts, do the same, event by event."""
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", TRACES], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == str([run_seed(each).trace for each in range(3)])
+def trace(token: Token) -> int:
+    """Return the trace of the first quarter of a schedule."""
+    return schedule.run_seed(token, end_ms=TRACED_MS).trace
+
+
+def traces(processes: int, count: int = 50) -> list[int]:
+    """Return the traces of some seeds, run in so many processes."""
+    return [each for _, each in outcomes(range(count), processes, trace)]
+
+
+@pytest.mark.slow
+def test_seeds_are_replayed_exactly() -> None:
+    """Other processes, with other hashes of texts, do the same with 50 seeds, event by event; some are on files."""
+    printed = []
+    for hash_seed, processes in (("0", 1), ("4711", 2)):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+        command = [sys.executable, "-c", TRACES.format(processes=processes)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_S)
+        printed.append(done.stdout.strip())
+    assert printed == [str(traces(1))] * 2
+
+
+def committed_values(plan: FaultPlan) -> list[int]:
+    """Return the values that a run without faults commits, in order."""
+    simulation, found = Simulation(ReplayedChoices({}), plan), list[int]()
+    assert simulation.run().violation is None
+    history = simulation.history
+    for batch in history.committed:
+        content = history.content_of(batch)
+        if not content.is_control:
+            found += [number for _, number in numbers_in(content)]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_log_in_files_and_its_model_commit_the_same(seed: int) -> None:
+    """The same values in the same order. Times differ: a log in files syncs the first batch of an epoch, and rolls."""
+    plan = ScheduleOptions(faults=frozenset()).applied(draw_fault_plan(random.Random(seed)))
+    one, other = (committed_values(attrs.evolve(plan, is_on_files=is_on_files)) for is_on_files in (False, True))
+    shared = min(len(one), len(other))
+    assert one[:shared] == other[:shared]
+    assert max(len(one), len(other)) - shared <= 5  # The last ones are under way at the end.
+    assert shared >= 100
 
 
 def test_seeds_differ() -> None:

@@ -46,6 +46,11 @@ class CommittedHistory:
         self._lost_sets: dict[int, list[NamedVoters]] = {}
         self.latest_epoch = 0
 
+    @property
+    def committed(self) -> Sequence[StoredBatch]:
+        """The committed batches, in the order of their offsets."""
+        return self._committed
+
     def note_batch(self, batch: StoredBatch, before: StoredBatch | None, content: RecordBatch) -> None:
         """Note that a batch was written to a log after another one.
 

@@ -137,10 +137,16 @@ Watch = Callable[[Simulation], None]
 """Is given a simulation before it runs."""
 
 
-def run_seed(token: Token, watch: Watch | None = None) -> ScheduleOutcome:
-    """Run the schedule that a token names."""
+def run_seed(token: Token, watch: Watch | None = None, end_ms: int | None = None) -> ScheduleOutcome:
+    """Run the schedule that a token names.
+
+    Args:
+        token: of the schedule.
+        watch: is given the simulation first.
+        end_ms: to end at this virtual time, without recovery; None for a whole schedule.
+    """
     plan, choices = _drawn(token)
-    return _run(Simulation(choices, plan), watch)
+    return _run(Simulation(choices, plan), watch, end_ms)
 
 
 def record(token: Token) -> tuple[Schedule, ScheduleOutcome]:

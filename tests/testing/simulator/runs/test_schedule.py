@@ -123,7 +123,7 @@ def test_enough_schedules_are_on_files() -> None:
     for seed in range(400):
         plan = with_disks(draw_fault_plan(random.Random(seed)), random.Random(f"disks of {seed}"))
         on_files += plan.is_on_files
-        assert attrs.evolve(plan, **defaults) == draw_fault_plan(random.Random(seed))
+        assert plan.changed(defaults) == draw_fault_plan(random.Random(seed))
     assert 100 <= on_files <= 150
 
 
