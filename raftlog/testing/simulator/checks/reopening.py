@@ -117,12 +117,12 @@ def _lose(
     witness: DiskWitness, ledger: Ledger, found: FoundLog, truncating_to: int | None, *, is_damaged: bool
 ) -> None:
     end_offset = found.end_offset
-    durable_end = ledger.durable_end if truncating_to is None else min(ledger.durable_end, truncating_to)
-    if end_offset >= durable_end:
-        ledger.durable_end = durable_end
+    if truncating_to is not None:
+        ledger.durable_end = min(ledger.durable_end, truncating_to)
+    if end_offset >= ledger.durable_end:
         witness.lost(ledger, end_offset)
         return
-    _check_loss(ledger, found, durable_end, is_damaged=is_damaged)
+    _check_loss(ledger, found, ledger.durable_end, is_damaged=is_damaged)
     witness.rotted(ledger, end_offset)
 
 

@@ -105,6 +105,12 @@ def test_a_truncation_under_way_may_be_done(truncating_to: int | None, is_right:
             open_with(found, truncating_to, is_damaged=False)
 
 
+def test_damage_while_a_truncation_is_under_way() -> None:
+    """Up to where it would have cut the log, the log must be whole again, and no further."""
+    lost, known = open_with(log_with(batches(1), quarantine_end=3), 3)
+    assert (lost, known.ledgers[1].quarantine_end) == (5, 3)
+
+
 @pytest.mark.parametrize("is_damaged", [True, False])
 def test_other_records_than_were_written(is_damaged: bool) -> None:
     """No damage excuses a batch that the disk was not given: its CRC cannot match."""
