@@ -20,6 +20,7 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import OptionError
+from raftlog.testing.simulator.fault_plan import Storage
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of, outcomes, until_interrupted
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
@@ -51,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
             return _diff(*options.diff)
         if options.replay is not None:
             return _replay(options)
-        return _run_many(options, ScheduleOptions(options.voters, _faults(options.faults)))
+        return _run_many(options, ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage)))
     except (OptionError, OSError) as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
@@ -78,6 +79,13 @@ def make_parser() -> Parser:
         default="all",
         metavar="LIST",
         help=f"kinds of faults to draw from, with commas: {', '.join(SWITCHES)}; or all, or none (default: all)",
+    )
+    parser.add_argument(
+        "--storage",
+        choices=[each.value for each in Storage],
+        default=Storage.DRAWN.value,
+        help="what is under the replicas: a fast model of a log, or the real one in files on disks with faults; drawn:"
+        " three schedules of ten on files (default: %(default)s)",
     )
     add_processes_option(parser, "run schedules")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which faults a schedule has, and how many of them: drawn per seed, each on or off, so that none hides the others."""
 
+import enum
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
@@ -14,6 +15,17 @@ FILES_SHARE: Final = 0.3
 """Of the schedules, this share is on the real storage."""
 _FEW: Final = 2
 _VOTERS: Final = (3,) * 14 + (5, 5, 4, 2, 2, 1)
+
+
+class Storage(enum.Enum):
+    """What is under the replicas."""
+
+    DRAWN = "drawn"
+    """Either, for each schedule."""
+    MODEL = "model"
+    """The fast model of a log, in memory."""
+    FILES = "files"
+    """The real log, in files of a file system in memory, on disks with faults."""
 
 
 @attrs.frozen(kw_only=True)
@@ -139,13 +151,14 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
     )
 
 
-def with_disks(plan: FaultPlan, chance: Chance) -> FaultPlan:
-    """Draw whether a schedule is on the real storage, and which faults its disks then have."""
+def with_disks(plan: FaultPlan, chance: Chance, storage: Storage = Storage.DRAWN) -> FaultPlan:
+    """Draw whether a schedule is on the real storage, unless that is given, and which faults its disks then have."""
 
     def is_on(probability: float = 0.5) -> bool:
         return chance.random() < probability
 
-    if not is_on(FILES_SHARE):
+    is_on_files = is_on(FILES_SHARE)
+    if storage is Storage.MODEL or (storage is Storage.DRAWN and not is_on_files):
         return plan
     return attrs.evolve(
         plan,

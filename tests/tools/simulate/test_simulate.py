@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from raftlog.testing.simulator.runs.campaign import outcomes
-from raftlog.testing.simulator.runs.schedule import Token
+from raftlog.testing.simulator.runs.schedule import Token, record
+from raftlog.testing.simulator.runs.telling import tell
 from raftlog.tools.simulate import simulate
 from tests.hang_limit import HANG_S
 from tests.testing.simulator.runs.test_shrinking import crashing
@@ -182,3 +183,24 @@ def test_the_command_needs_no_test_library() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
     assert Token.parse("s1-1") == Token(1)
+
+
+@pytest.mark.parametrize("missing", [-1, 0, 1])
+def test_how_many_events_are_shown(missing: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As many as the limits of a script and of a page say, the last ones, and how many were before them."""
+    crashing(monkeypatch)
+    everything = tell(record(Token(0))[0]).story.events
+    pages: list[int] = []
+
+    def page_html(_: object, __: object, events: Sequence[object], *___: object, **____: object) -> str:
+        pages.append(len(events))
+        return ""
+
+    monkeypatch.setattr(simulate, "page_html", page_html)
+    for name in ("_LAST_EVENTS", "_MOST_ON_A_PAGE"):
+        monkeypatch.setattr(simulate, name, len(everything) - missing)
+    shown = simulated("--replay", "s1-0", "--page", tmp_path / "page.html").text
+    assert ("(1 events before these; --all shows them)" in shown) == (missing == 1)
+    assert str(everything[-1]) in shown
+    assert (str(everything[0]) in shown) == (missing < 1)
+    assert pages == [len(everything) - max(0, missing)]

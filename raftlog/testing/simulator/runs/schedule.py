@@ -10,7 +10,7 @@ import attrs
 
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.choices import ChoiceName, Choices, RecordedChoices, ReplayedChoices, SeededChoices
-from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan, with_disks
+from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
 from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
 
 GENERATOR: Final = 1
@@ -30,7 +30,6 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "slow-syncs": {"slow_sync": 0.0},
     "voter-changes": {"change_interval_ms": 0},
     "upgrades": {"upgrade_ms": 0},
-    "files": {"is_on_files": False},
     "disk-errors": {"disk_error_interval_ms": 0},
     "misreads": {"misread_interval_ms": 0},
     "torn-writes": {"torn_crashes": 0.0},
@@ -38,7 +37,13 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "beyond-atlas": {"is_beyond_atlas": False},
 }
 """Kinds of faults, each with the fields of a fault plan that switch it off."""
-_TOKEN: Final = re.compile(r"s(?P<generator>\d+)-(?P<seed>\d+)(?:-v(?P<voters>\d+))?(?:-(?P<faults>[a-z+-]+))?")
+OF_FILES: Final = frozenset({"disk-errors", "misreads", "torn-writes", "lying-syncs", "beyond-atlas"})
+"""Those that only schedules on files have."""
+_DAMAGING: Final = frozenset({"rot", "misreads", "torn-writes", "lying-syncs"})
+"""Those after which a replica needs the others."""
+_TOKEN: Final = re.compile(
+    r"s(?P<generator>\d+)-(?P<seed>\d+)(?:-v(?P<voters>\d+))?(?:-(?P<storage>model|files))?(?:-(?P<faults>[a-z+-]+))?"
+)
 
 
 @attrs.frozen
@@ -48,21 +53,28 @@ class ScheduleOptions:
     Attributes:
         voters: how many voters there are at the start, 1 to 7; None lets each schedule draw it.
         faults: the kinds of faults that a schedule may draw, of ``SWITCHES``.
+        storage: what is under the replicas.
 
     Raises:
-        OptionError: there are no such voters or faults, or no copy of the log would be left.
+        OptionError: there are no such voters or faults, the model has none of these, or no copy of the log would be
+            left.
     """
 
     voters: int | None = None
     faults: frozenset[str] = frozenset(SWITCHES)
+    storage: Storage = Storage.DRAWN
 
     def __attrs_post_init__(self) -> None:
         if self.voters is not None and not 1 <= self.voters <= MAX_VOTERS:
             raise OptionError("voters", f"{self.voters} is not from 1 to {MAX_VOTERS}")
         if unknown := sorted(self.faults - SWITCHES.keys()):
             raise OptionError("faults", f"no {', '.join(unknown)}; there are {', '.join(SWITCHES)}")
-        if self.voters is not None and self.voters < _LEAST_FOR_ROT and self.faults == {"rot"}:
-            reason = f"with {self.voters} voters, rot may leave no sound copy on a majority: it needs {_LEAST_FOR_ROT}"
+        if self.faults and self.storage is Storage.MODEL and self.faults <= OF_FILES:
+            raise OptionError("faults", f"the model has no {', '.join(sorted(self.faults))}: they need files")
+        if self.voters is not None and self.voters < _LEAST_FOR_ROT and self.faults and self.faults <= _DAMAGING:
+            names = ", ".join(sorted(self.faults))
+            lost = f"with {self.voters} voters, {names} may leave no sound copy on a majority"
+            reason = f"{lost}: it needs {_LEAST_FOR_ROT} of them"
             raise OptionError("faults", reason)
 
     def applied(self, plan: FaultPlan) -> FaultPlan:
@@ -93,6 +105,8 @@ class Token:
         parts = [f"s{GENERATOR}", str(self.seed)]
         if voters is not None:
             parts.append(f"v{voters}")
+        if self.options.storage is not Storage.DRAWN:
+            parts.append(self.options.storage.value)
         if faults != SWITCHES.keys():
             parts.append("+".join(each for each in SWITCHES if each in faults) or "none")
         return "-".join(parts)
@@ -112,7 +126,10 @@ class Token:
         faults = frozenset(SWITCHES)
         if (named := match["faults"]) is not None:
             faults = frozenset() if named == "none" else frozenset(named.split("+"))
-        return cls(int(match["seed"]), ScheduleOptions(int(match["voters"]) if match["voters"] else None, faults))
+        storage = Storage(match["storage"] or Storage.DRAWN)
+        return cls(
+            int(match["seed"]), ScheduleOptions(int(match["voters"]) if match["voters"] else None, faults, storage)
+        )
 
 
 @attrs.frozen
@@ -174,7 +191,9 @@ def replay(
 
 def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
     chance, disks = random.Random(token.seed), random.Random(f"disks of {token.seed}")  # noqa: S311 - no secret
-    return token.options.applied(with_disks(draw_fault_plan(chance), disks)), SeededChoices(chance)
+    return token.options.applied(with_disks(draw_fault_plan(chance), disks, token.options.storage)), SeededChoices(
+        chance
+    )
 
 
 def _run(simulation: Simulation, watch: Watch | None, end_ms: int | None = None) -> ScheduleOutcome:

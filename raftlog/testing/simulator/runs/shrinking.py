@@ -19,6 +19,7 @@ _AFTER_MS: Final = 5_000
 """A shrunk schedule may violate the invariant so much later than the whole one."""
 _CALM_PLANS: Final = (
     *SWITCHES.values(),
+    {"is_on_files": False},
     {"snapshot_interval": 0},
     {"listeners": 1},
     {"observers": 0},

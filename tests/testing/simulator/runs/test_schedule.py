@@ -12,14 +12,24 @@ from hypothesis import strategies as st
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
-from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan, with_disks
+from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, outcomes
-from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, replay, run_seed
+from raftlog.testing.simulator.runs.schedule import (
+    OF_FILES,
+    SWITCHES,
+    Schedule,
+    ScheduleOptions,
+    Token,
+    replay,
+    run_seed,
+)
 
 OPTIONS = st.builds(
     ScheduleOptions,
     st.none() | st.integers(3, 7),
-    st.frozensets(st.sampled_from(list(SWITCHES))) | st.just(frozenset(SWITCHES)),
+    st.frozensets(st.sampled_from(list(SWITCHES))).filter(lambda each: not each or not each <= OF_FILES)
+    | st.just(frozenset(SWITCHES)),
+    st.sampled_from(Storage),
 )
 
 
@@ -50,6 +60,8 @@ def test_a_token_that_is_none(text: str) -> None:
         ("s1-1-v8", "8 is not from 1 to 7"),
         ("s1-1-fire", "no fire"),
         ("s1-1-v2-rot", "needs 3"),
+        ("s1-1-v2-lying-syncs+rot", "lying-syncs, rot may leave no sound copy on a majority: it needs 3"),
+        ("s1-1-model-misreads", "the model has no misreads"),
     ],
 )
 def test_a_token_of_what_there_is_not(text: str, reason: str) -> None:
@@ -62,6 +74,26 @@ def test_limits_of_options() -> None:
     """Voters from 1 to 7; rot alone from 3 voters on."""
     assert [ScheduleOptions(each).voters for each in (1, 7)] == [1, 7]
     assert ScheduleOptions(3, frozenset({"rot"})).voters == 3
+    assert ScheduleOptions(2, frozenset({"rot", "loss"})).voters == 2
+    assert ScheduleOptions(None, frozenset({"misreads", "loss"}), Storage.MODEL).voters is None
+
+
+@pytest.mark.parametrize("storage", Storage)
+def test_storage(storage: Storage) -> None:
+    """It is the given one, and the rest of a plan does not depend on it."""
+    for seed in range(20):
+        plan, drawn = (plan_of(Token(seed, ScheduleOptions(storage=each))) for each in (storage, Storage.DRAWN))
+        if storage is not Storage.DRAWN:
+            assert plan.is_on_files == (storage is Storage.FILES)
+        if plan.is_on_files == drawn.is_on_files:
+            assert plan == drawn
+
+
+def plan_of(token: Token) -> FaultPlan:
+    """Return the plan of a schedule."""
+    found: list[FaultPlan] = []
+    run_seed(token, lambda simulation: found.append(simulation.plan), end_ms=0)
+    return found[0]
 
 
 @given(st.integers(0, 10**6), st.sampled_from(list(SWITCHES)))
