@@ -18,7 +18,12 @@ ERRORS: Final = ("read-error", "write-error", "sync-error", "disk-full")
 """The kinds of failures that an operation reports."""
 MISREADS: Final = ("stale-read", "misdirected-read")
 """The kinds of reads that return wrong bytes, and report nothing."""
-_OPERATIONS: Final = {"read-error": Operation.READ, "write-error": Operation.WRITE, "sync-error": Operation.SYNC}
+_READS: Final = (Operation.READ, Operation.OPEN)
+_OPERATIONS: Final = {
+    "read-error": _READS,
+    "write-error": (Operation.WRITE, Operation.CREATE, Operation.RENAME, Operation.REMOVE, Operation.TRUNCATE),
+    "sync-error": (Operation.SYNC, Operation.SYNC_DIRECTORY),
+}
 _TORN: Final = CrashModel(sector_size_bytes=SECTOR_BYTES)
 _IN_ORDER: Final = CrashModel(sector_size_bytes=SECTOR_BYTES, ordered_writes=True, ordered_names=True)
 _MAX_SKIPPED: Final = 6
@@ -69,7 +74,7 @@ class SimulatedDisk:
     @property
     def may_mislead(self) -> bool:
         """Whether a read will return wrong bytes, or fail: an open then takes the log to be damaged."""
-        is_unreadable = any(each.operation is Operation.READ and not each.is_spent for each in self.files.faults)
+        is_unreadable = any(each.operation in _READS and not each.is_spent for each in self.files.faults)
         return is_unreadable or self._misread is not None
 
     @property
@@ -92,8 +97,9 @@ class SimulatedDisk:
             self._full = PlannedFault(skip=skip, is_full=True, is_lasting=True, on_strike=self._found_full)
             self.files.faults.append(self._full)
             return
-        written = choices.number(0, 600, "written-bytes", self._id) if kind == "write-error" else 0
-        fault = PlannedFault(_OPERATIONS[kind], skip=skip, written_bytes=written, on_strike=lambda: self._struck(kind))
+        operation = choices.pick(_OPERATIONS[kind], "fault-operation", self._id)
+        written = choices.number(0, 600, "written-bytes", self._id) if operation is Operation.WRITE else 0
+        fault = PlannedFault(operation, skip=skip, written_bytes=written, on_strike=lambda: self._struck(kind))
         self.files.faults.append(fault)
 
     def free(self) -> None:
