@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The application of a simulated replica: a state machine that listens, and writes snapshots of its state.
 
-It has a register for each remainder of a value. It reads what it is given after a while, all of it, a part, or nothing.
+It reads what it is given after a while, all of it, a part, or nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -22,9 +22,11 @@ from raftlog.quorum.seam.effects import (
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.testing.simulator.checks.decoded import numbers_in, value_of
+from raftlog.testing.simulator.applications.checked_machine import CheckedMachine, Records
+from raftlog.testing.simulator.applications.difference import Restored
+from raftlog.testing.simulator.checks.decoded import values_in
 from raftlog.testing.simulator.checks.listener_contract import ListenerContract
-from raftlog.testing.simulator.checks.replay import REGISTERS, Registers
+from raftlog.testing.simulator.checks.replay import records_of
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
@@ -34,18 +36,22 @@ Later = Callable[..., None]
 
 
 @attrs.define(eq=False)
-class StateMachine:
-    """A state machine.
+class ListeningMachine:
+    """A state machine that listens.
 
     Attributes:
         contract: checks what it is given.
-        registers: its state.
+        machine: applies it.
+        restores: the snapshots from which it was restored, in order.
     """
 
     contract: ListenerContract
-    registers: Registers = attrs.field(factory=dict)
+    machine: CheckedMachine
+    restores: list[Restored] = attrs.field(factory=list)
 
 
+_PIECE_BYTES: Final = 4 << 20
+"""So many bytes of a snapshot are written at once: a batch holds twice as many."""
 HURRIED_MS: Final = 100
 """How slow state machines are on the average, at most, while a quorum recovers: they then catch up."""
 
@@ -69,9 +75,9 @@ class SimulatedApplication:
         self._id = directory.identity.key.id
         self._plan = plan
         self._later = later
-        self._listeners: dict[int, StateMachine] = {}
+        self._listeners: dict[int, ListeningMachine] = {}
         self._writer: tuple[int, RecordsSnapshotWriter] | None = None
-        self._creating: tuple[int, Registers] | None = None
+        self._creating: tuple[int, Records] | None = None
         self._last_snapshot = 0
         self.is_hurried = False
 
@@ -85,7 +91,8 @@ class SimulatedApplication:
         self._raft = raft
         for _ in range(self._plan.listeners):
             contract = ListenerContract(self._directory.witness.history, self._directory.ledger)
-            self._listeners[raft.register_listener()] = StateMachine(contract)
+            machine = CheckedMachine(self._directory.witness.replay.kind)
+            self._listeners[raft.register_listener()] = ListeningMachine(contract, machine)
 
     def has_read(self, end_offset: int) -> bool:
         """Whether all state machines have read the records below an offset, and have the state that follows."""
@@ -93,8 +100,15 @@ class SimulatedApplication:
             next_offset = each.contract.next_offset
             if next_offset is None or next_offset < end_offset:
                 return False
-            self._directory.witness.replay.check_registers(next_offset, each.registers)
+            self._checked_records(each, next_offset)
         return True
+
+    def _checked_records(self, listener: ListeningMachine, end_offset: int) -> Records:
+        """Return the state of a state machine that has read the records below an offset."""
+        listener.machine.check()
+        records = listener.machine.records()
+        self._directory.witness.replay.check_state(end_offset, records, listener.restores)
+        return records
 
     # What it is given
 
@@ -115,28 +129,26 @@ class SimulatedApplication:
         next_offset = None if self._choices.happens(0.03, "nothing-read", self._id) else self._taken(listener, effect)
         listener.contract.closed(next_offset)
         self._raft.delivery_closed(effect.number, next_offset)
-        self._consider_snapshot(listener)
+        self._consider_snapshot(listener, self._checked_records(listener, listener.contract.next_offset or 0))
 
-    def _taken(self, listener: StateMachine, effect: Delivering) -> int | None:
+    def _taken(self, listener: ListeningMachine, effect: Delivering) -> int | None:
         if isinstance(effect, DeliverBatches):
             return self._read_batches(listener, effect)
         if isinstance(effect, DeliverBootstrap):
             return effect.snapshot_id.offset
         return self._load(listener, effect)
 
-    def _load(self, listener: StateMachine, effect: DeliverSnapshot) -> int | None:
+    def _load(self, listener: ListeningMachine, effect: DeliverSnapshot) -> int | None:
         """Load a snapshot, unless a later one has replaced the whole log meanwhile."""
         raw = self._directory.log.read_snapshot(effect.snapshot_id)
         if raw is None:
             return None
-        listener.registers = {}
-        for batch in RecordsSnapshotReader.of(raw):
-            if isinstance(batch, RecordBatch):
-                self._apply(listener, batch)
-        self._directory.witness.replay.check_registers(effect.snapshot_id.offset, listener.registers)
-        return effect.snapshot_id.offset
+        read_end, end_offset = listener.contract.next_offset or 0, effect.snapshot_id.offset
+        self._directory.witness.replay.restore(listener.machine, end_offset, records_of(RecordsSnapshotReader.of(raw)))
+        listener.restores.append(Restored(read_end, end_offset))
+        return end_offset
 
-    def _read_batches(self, listener: StateMachine, effect: DeliverBatches) -> int | None:
+    def _read_batches(self, listener: ListeningMachine, effect: DeliverBatches) -> int | None:
         """Read records, or a part of them, unless a snapshot has replaced the log meanwhile."""
         offset, end_offset = effect.offset, effect.end_offset
         if self._choices.happens(0.1, "part-read", self._id):
@@ -146,22 +158,15 @@ class SimulatedApplication:
                 if batch.base_offset >= end_offset:
                     break
                 listener.contract.read(batch)
-                self._apply(listener, batch, offset, end_offset)
+                _apply(listener.machine, batch, offset, end_offset)
                 offset = min(batch.next_offset, end_offset)
         except (OffsetOutOfRangeError, WorkUnderWayError):
             pass
         return offset if offset > effect.offset else None
 
-    def _apply(self, listener: StateMachine, batch: RecordBatch, offset: int = 0, end_offset: int = 2**62) -> None:
-        """Apply the records of a batch from an offset, inclusive, to another one, exclusive."""
-        if not batch.is_control:
-            for each, number in numbers_in(batch):
-                if offset <= each < end_offset:
-                    listener.registers[number % REGISTERS] = number
-
     # Snapshots
 
-    def _consider_snapshot(self, listener: StateMachine) -> None:
+    def _consider_snapshot(self, listener: ListeningMachine, records: Records) -> None:
         """Begin a snapshot where a state machine is, if it has read enough since the last one."""
         interval, offset = self._plan.snapshot_interval, listener.contract.next_offset
         if not interval or offset is None or offset - self._last_snapshot < interval or self._creating is not None:
@@ -172,7 +177,7 @@ class SimulatedApplication:
             return
         self._last_snapshot = offset
         if number is not None:
-            self._creating = number, dict(listener.registers)
+            self._creating = number, records
 
     def write_snapshot(self, number: int, writer: RecordsSnapshotWriter) -> None:
         """Begin to write a snapshot."""
@@ -188,11 +193,31 @@ class SimulatedApplication:
         """Write the state, and have it frozen; or give it up."""
         if self._creating is None or self._writer is None or self._creating[0] != number:
             return
-        (_, registers), (_, writer) = self._creating, self._writer
+        (_, records), (_, writer) = self._creating, self._writer
         self._creating = self._writer = None
         if self._choices.happens(0.1, "snapshot-abandoned", self._id):
             self._raft.abandon_snapshot(number)
             return
-        if registers:
-            writer.append([value_of(each) for each in registers.values()], 0)
+        for piece in _pieces(records):
+            writer.append(piece, 0)
         self._raft.freeze_snapshot(number)
+
+
+def _pieces(records: Records) -> Iterator[Sequence[bytes]]:
+    """Yield the records in pieces that fit into a batch each."""
+    first, size_bytes = 0, 0
+    for index, each in enumerate(records):
+        if size_bytes + len(each) > _PIECE_BYTES:
+            yield records[first:index]
+            first, size_bytes = index, 0
+        size_bytes += len(each)
+    if records:
+        yield records[first:]
+
+
+def _apply(machine: CheckedMachine, batch: RecordBatch, offset: int, end_offset: int) -> None:
+    """Apply the records of a batch from an offset, inclusive, to another one, exclusive."""
+    if not batch.is_control:
+        for each, value in values_in(batch):
+            if offset <= each < end_offset:
+                machine.apply(each, value)

@@ -15,6 +15,8 @@ from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.testing.simulator.applications.checked_machine import MachineKind
+from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
@@ -139,9 +141,13 @@ class Simulation:
     Args:
         choices: all that may go in more than one way.
         plan: which faults there are.
+        kind: of the state machines of replicas.
+
+    Raises:
+        ViolationError: there can be no state machine of the kind.
     """
 
-    def __init__(self, choices: Choices, plan: FaultPlan) -> None:
+    def __init__(self, choices: Choices, plan: FaultPlan, kind: MachineKind = BUILT_IN) -> None:
         self._choices = choices
         self.plan = plan
         self.timeline = Timeline()
@@ -149,12 +155,12 @@ class Simulation:
         self.history = CommittedHistory(self._committed)
         self.injected: Counter[str] = Counter()
         self.network = Network(self.timeline, choices, plan, self.injected)
-        self.workload = Workload(self.oracle, choices)
+        self.workload = Workload(self.oracle, choices, kind)
         self.machines: dict[int, Machine] = {}
         self._is_healing = False
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
-        self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys))
+        self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys), kind)
         self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, choices, self._new_directory)

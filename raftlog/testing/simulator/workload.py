@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from raftlog.errors import BufferExhaustedError, InvalidUpdateVersionError, NotLeaderError
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
+from raftlog.testing.simulator.applications.checked_machine import CheckedMachine, MachineKind
+from raftlog.testing.simulator.applications.drawn_commands import DrawnCommandChoices
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, ReadBegun, Told
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.replica_process import ReplicaProcess
@@ -26,22 +28,26 @@ class Workload:
     Args:
         oracle: is told what the clients are told.
         choices: makes all choices.
+        kind: of the state machines, whose commands clients append.
     """
 
-    def __init__(self, oracle: ClientOracle, choices: Choices) -> None:
+    def __init__(self, oracle: ClientOracle, choices: Choices, kind: MachineKind) -> None:
         self.oracle = oracle
         self._choices = choices
+        self._commands = CheckedMachine(kind)
+        self._command_choices = DrawnCommandChoices(choices)
         self._waiting: dict[ReplicaProcess, dict[int, ClientAppend]] = {}
         self._reads: dict[tuple[ReplicaProcess, int], ReadBegun] = {}
 
     def append(self, process: ReplicaProcess) -> ClientAppend | None:
         """Append some records at a replica that believes to lead; None if it refuses."""
-        first, values = self.oracle.next_values(1 + int(3 * self._choices.fraction(0, "values") ** 3))
+        numbers = self.oracle.next_numbers(1 + int(3 * self._choices.fraction(0, "values") ** 3))
+        values = [self._commands.value(each, self._command_choices) for each in numbers]
         try:
             appended = process.raft.append(values, epoch=process.raft.role.epoch)
         except (NotLeaderError, BufferExhaustedError):
             return None
-        return self._wait(process, appended.number, ClientAppend(first, len(values), appended.last_offset))
+        return self._wait(process, appended.number, ClientAppend(numbers.start, len(numbers), appended.last_offset))
 
     def upgrade(self, process: ReplicaProcess) -> None:
         """Ask a replica that believes to lead to upgrade kraft.version to 1; it may refuse."""

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import attrs
 
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.testing.simulator.checks.decoded import numbers_in, value_of
+from raftlog.testing.simulator.applications.checked_machine import number_of
+from raftlog.testing.simulator.checks.decoded import values_in
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.violation import check
 
@@ -77,17 +78,18 @@ class ClientOracle:
         """How many appends were acknowledged."""
         return self.outcomes[Told.OK]
 
-    def next_values(self, count: int) -> tuple[int, list[bytes]]:
-        """Return values that no client has appended yet, and the number of the first."""
+    def next_numbers(self, count: int) -> range:
+        """Return numbers of values that no client has appended yet."""
         first = self._next_value
         self._next_value += count
-        return first, [value_of(number) for number in range(first, first + count)]
+        return range(first, first + count)
 
     def committed(self, _: StoredBatch, content: RecordBatch) -> None:
         """Note a batch that is committed now."""
         if content.is_control:
             return
-        for offset, number in numbers_in(content):
+        for offset, value in values_in(content):
+            number = number_of(value)
             before = self._offsets.setdefault(number, offset)
             check(before == offset, "value-once", "value {} at {} and {}", number, before, offset)
             check(number not in self._failed, "failed-never", "value {} failed; it is at {}", number, offset)

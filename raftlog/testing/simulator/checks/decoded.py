@@ -2,30 +2,21 @@
 """What batches say, decoded once: the same bytes are read for each replica, and by several checks."""
 
 import functools
-import struct
-from typing import Final
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.messages.control import KRaftVersionRecord, VotersRecord, read_control_record
 from raftlog.voters.voter_set import ReplicaKey
 
-_VALUE: Final = struct.Struct(">Q")
 
-
-def value_of(number: int) -> bytes:
-    """Return the record value that stands for a number."""
-    return _VALUE.pack(number)
-
-
-def numbers_in(batch: RecordBatch) -> tuple[tuple[int, int], ...]:
-    """Return the numbers that the records of a data batch stand for, with their offsets."""
-    return _numbers_in(bytes(batch.buffer))
+def values_in(batch: RecordBatch) -> tuple[tuple[int, bytes], ...]:
+    """Return the values of the records of a data batch, with their offsets."""
+    return _values_in(bytes(batch.buffer))
 
 
 @functools.lru_cache(maxsize=4096)
-def _numbers_in(data: bytes) -> tuple[tuple[int, int], ...]:
+def _values_in(data: bytes) -> tuple[tuple[int, bytes], ...]:
     records = RecordBatch(memoryview(data)).records(check_crc=False)
-    return tuple((each.offset, _VALUE.unpack(each.value or b"")[0]) for each in records)
+    return tuple((each.offset, bytes(each.value or b"")) for each in records)
 
 
 def put_in_force(batch: RecordBatch) -> tuple[tuple[int, int | frozenset[ReplicaKey]], ...]:

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that follows from what is committed, found by replaying all of it, and what a snapshot must have of it.
+"""The state that follows from what is committed, found by replaying all of it, and what a snapshot must have of it."""
 
-The application of the simulator has a register for each remainder that a value can have; a value is kept in its own.
-"""
-
+from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader
 from raftlog.snapshot.reader import RecordsSnapshotReader
-from raftlog.testing.simulator.checks.decoded import numbers_in, put_in_force
+from raftlog.testing.simulator.applications.checked_machine import CheckedMachine, MachineKind, Records
+from raftlog.testing.simulator.applications.difference import Restored, Truth, check_restored, check_same
+from raftlog.testing.simulator.applications.registers import BUILT_IN
+from raftlog.testing.simulator.checks.decoded import put_in_force, values_in
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import ReplicaKey
-
-REGISTERS: Final = 24
-Registers = dict[int, int]
-"""The last value of each register that has any."""
 
 
 class VotersAt(NamedTuple):
@@ -35,14 +32,10 @@ class VotersAt(NamedTuple):
     keys: frozenset[ReplicaKey]
 
 
-def registers_after(numbers: Sequence[tuple[int, int]], end_offset: int) -> Registers:
-    """Return the registers after the values below an offset, exclusive."""
-    registers: Registers = {}
-    for offset, number in numbers:
-        if offset >= end_offset:
-            break
-        registers[number % REGISTERS] = number
-    return registers
+def records_of(reader: RecordsSnapshotReader) -> Records:
+    """Return the records that an application has written into a snapshot."""
+    batches = (batch for batch in reader if isinstance(batch, RecordBatch))
+    return tuple(value for batch in batches for _, value in values_in(batch))
 
 
 class Replay:
@@ -50,12 +43,21 @@ class Replay:
 
     Args:
         first: what is in force before the first record.
+        kind: of the state machines.
+
+    Attributes:
+        kind: likewise.
     """
 
-    def __init__(self, first: VotersAt) -> None:
+    def __init__(self, first: VotersAt, kind: MachineKind = BUILT_IN) -> None:
+        self.kind = kind
         self._batches: dict[int, StoredBatch] = {}
         self._unread: list[RecordBatch] = []
-        self._numbers: list[tuple[int, int]] = []
+        self._machine = CheckedMachine(kind)
+        self._values: list[tuple[int, bytes]] = []
+        self._ends = [0]
+        self._states = [self._machine.records()]
+        self._truth = Truth(kind, self._values, self.records_at)
         self._in_force = [first]
 
     def committed(self, batch: StoredBatch, content: RecordBatch) -> None:
@@ -77,26 +79,41 @@ class Replay:
         """Return what is in force at the last record below an offset, exclusive."""
         return next(each for each in reversed(self._in_force) if each.offset < max(end_offset, 0))
 
-    def _registers_after(self, end_offset: int) -> Registers:
-        for content in self._unread:
-            self._numbers += numbers_in(content)
-        self._unread.clear()
-        return registers_after(self._numbers, end_offset)
+    def records_at(self, end_offset: int) -> Records:
+        """Return the records of a state machine that has read the records below an offset."""
+        unread, self._unread = self._unread, []
+        for content in unread:
+            for offset, value in values_in(content):
+                self._machine.apply(offset, value)
+                self._machine.check()
+                self._values.append((offset, value))
+                self._ends.append(offset + 1)
+                self._states.append(self._machine.records())
+        return self._states[bisect_right(self._ends, end_offset) - 1]
 
-    def check_registers(self, end_offset: int, registers: Registers) -> None:
-        """Check the state of an application that has read the records below an offset."""
-        expected = self._registers_after(end_offset)
-        check(registers == expected, "listener-is-replay", "at {}: {}, not {}", end_offset, registers, expected)
+    def check_state(self, end_offset: int, found: Records, restores: Sequence[Restored]) -> None:
+        """Check the state of an application that has read the records below an offset.
+
+        Args:
+            end_offset: exclusive.
+            found: the state.
+            restores: the snapshots from which it has been restored, in order.
+        """
+        check_same(self._truth, end_offset, found, restores)
+
+    def restore(self, instance: CheckedMachine, end_offset: int, records: Records) -> None:
+        """Restore a state machine from a snapshot, and check both."""
+        expected = self.records_at(end_offset)
+        check(records == expected, "listener-is-replay", "at {}: {}, not {}", end_offset, records, expected)
+        check_restored(self._truth, instance, end_offset)
 
     def check_snapshot(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
         """Check that a snapshot is what replaying the committed records up to its end gives."""
         end_offset = snapshot_id.offset
         reader = RecordsSnapshotReader(MemoryRawSnapshotReader(snapshot_id, content), snapshot_id)
-        found: Registers = {}
-        for batch in reader:
-            if isinstance(batch, RecordBatch):
-                found |= {number % REGISTERS: number for _, number in numbers_in(batch)}
-        expected, right = self._registers_after(end_offset), self.in_force_before(end_offset)
+        found = records_of(reader)
+        expected = self.records_at(end_offset) if end_offset else ()  # The first snapshot names voters only.
+        right = self.in_force_before(end_offset)
         check(found == expected, "snapshot-is-replay", "{} has {}, not {}", snapshot_id, found, expected)
         named = frozenset() if reader.voter_set is None else reader.voter_set.voter_keys
         is_right = reader.kraft_version == right.kraft_version and (not right.kraft_version or named == right.keys)

@@ -3,12 +3,12 @@
 
 ::
 
-    {"format": "raftlog-schedule", "version": 1, "configuration": {…}, "plan": {…},
+    {"format": "raftlog-schedule", "version": 1, "configuration": {…}, "plan": {…}, "machine": "bank:Bank",
      "violation": {"invariant": "…", "description": "…"},
      "choices": [["crash", [], 0, 1], ["loss", [1, 2], 14, 1], …]}
 
-A choice is its kind, the replicas that it is about, its number, and its value. The file has no state of a generator of
-random numbers, so it can be edited.
+A choice is its kind, the replicas that it is about, its number, and its value. Without ``machine``, the state machine
+is the built-in one. The file has no state of a generator of random numbers, so it can be edited.
 """
 
 import json
@@ -18,6 +18,8 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import OptionError
+from raftlog.testing.simulator.applications.checked_machine import MachineKind
+from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.choices import ChoiceName
 from raftlog.testing.simulator.fault_plan import APPEND_INTERVALS_MS, FaultPlan
 from raftlog.testing.simulator.runs.schedule import Schedule
@@ -37,6 +39,8 @@ def encode_schedule(schedule: Schedule, violation: ViolationError | None = None)
         "configuration": _configuration(),
         "plan": attrs.asdict(schedule.plan),
     }
+    if schedule.kind != BUILT_IN:
+        fields["machine"] = schedule.kind.place
     if violation is not None:
         fields["violation"] = {"invariant": violation.invariant, "description": violation.description}
     lines = [json.dumps([name.kind, list(name.of), name.number, value]) for name, value in schedule.deviations.items()]
@@ -44,15 +48,16 @@ def encode_schedule(schedule: Schedule, violation: ViolationError | None = None)
     return f'{head},\n "choices": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
 
 
-def decode_schedule(data: bytes, path: str) -> Schedule:
+def decode_schedule(data: bytes, path: str, kind: MachineKind = BUILT_IN) -> Schedule:
     """Return what a replay file holds.
 
     Args:
         data: its contents. Of a larger file, the first ``MAX_FILE_BYTES`` and one byte more are enough.
         path: its name, for errors.
+        kind: of the state machines: the one that was recorded.
 
     Raises:
-        OptionError: it is no replay file, or one of another version or configuration, or too large.
+        OptionError: it is no replay file, or one of another version, configuration or state machine, or too large.
     """
     if len(data) > MAX_FILE_BYTES:
         raise OptionError("replay", f"{path} is larger than {MAX_FILE_BYTES} bytes")
@@ -65,7 +70,11 @@ def decode_schedule(data: bytes, path: str) -> Schedule:
     if fields.get("version") != _VERSION:
         raise OptionError("replay", f"{path} has version {fields.get('version')!r}, and this release reads {_VERSION}")
     _check_configuration(path, fields.get("configuration"))
-    return Schedule(_plan(path, fields.get("plan")), dict(_choices(path, fields.get("choices"))))
+    expected = None if kind == BUILT_IN else kind.place
+    if fields.get("machine") != expected:
+        needed = f"--machine {fields['machine']}" if fields.get("machine") else "no --machine"
+        raise OptionError("replay", f"{path} was recorded with another state machine: it needs {needed}")
+    return Schedule(_plan(path, fields.get("plan")), dict(_choices(path, fields.get("choices"))), kind)
 
 
 def _configuration() -> dict[str, Any]:

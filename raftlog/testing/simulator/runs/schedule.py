@@ -9,6 +9,8 @@ from typing import Final, Self
 import attrs
 
 from raftlog.errors import OptionError
+from raftlog.testing.simulator.applications.checked_machine import MachineKind
+from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.choices import ChoiceName, Choices, RecordedChoices, ReplayedChoices, SeededChoices
 from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
 from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
@@ -54,6 +56,7 @@ class ScheduleOptions:
         voters: how many voters there are at the start, 1 to 7; None lets each schedule draw it.
         faults: the kinds of faults that a schedule may draw, of ``SWITCHES``.
         storage: what is under the replicas.
+        kind: of the state machines. A token does not name it.
 
     Raises:
         OptionError: there are no such voters or faults, the model has none of these, or no copy of the log would be
@@ -63,6 +66,7 @@ class ScheduleOptions:
     voters: int | None = None
     faults: frozenset[str] = frozenset(SWITCHES)
     storage: Storage = Storage.DRAWN
+    kind: MachineKind = BUILT_IN
 
     def __attrs_post_init__(self) -> None:
         if self.voters is not None and not 1 <= self.voters <= MAX_VOTERS:
@@ -112,8 +116,12 @@ class Token:
         return "-".join(parts)
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, kind: MachineKind = BUILT_IN) -> Self:
         """Return what a token names.
+
+        Args:
+            text: the token.
+            kind: of the state machines, which a token does not name.
 
         Raises:
             OptionError: it is no token, or one of another generator, whose schedules cannot be drawn any more.
@@ -127,9 +135,8 @@ class Token:
         if (named := match["faults"]) is not None:
             faults = frozenset() if named == "none" else frozenset(named.split("+"))
         storage = Storage(match["storage"] or Storage.DRAWN)
-        return cls(
-            int(match["seed"]), ScheduleOptions(int(match["voters"]) if match["voters"] else None, faults, storage)
-        )
+        voters = int(match["voters"]) if match["voters"] else None
+        return cls(int(match["seed"]), ScheduleOptions(voters, faults, storage, kind))
 
 
 @attrs.frozen
@@ -139,10 +146,12 @@ class Schedule:
     Attributes:
         plan: the fault plan.
         deviations: the choices that are not calm.
+        kind: of the state machines.
     """
 
     plan: FaultPlan
     deviations: Mapping[ChoiceName, int | float] = attrs.field(factory=dict)
+    kind: MachineKind = BUILT_IN
 
     @property
     def deviation_count(self) -> int:
@@ -163,15 +172,15 @@ def run_seed(token: Token, watch: Watch | None = None, end_ms: int | None = None
         end_ms: to end at this virtual time, without recovery; None for a whole schedule.
     """
     plan, choices = _drawn(token)
-    return _run(Simulation(choices, plan), watch, end_ms)
+    return _run(choices, plan, token.options.kind, watch, end_ms)
 
 
 def record(token: Token) -> tuple[Schedule, ScheduleOutcome]:
     """Run the schedule that a token names, and return its choices, too."""
     plan, choices = _drawn(token)
     recorded = RecordedChoices(choices)
-    outcome = Simulation(recorded, plan).run()
-    return Schedule(plan, recorded.deviations), outcome
+    outcome = _run(recorded, plan, token.options.kind)
+    return Schedule(plan, recorded.deviations, token.options.kind), outcome
 
 
 def replay(
@@ -185,8 +194,8 @@ def replay(
         watch: is given the simulation first.
     """
     choices = ReplayedChoices(schedule.deviations)
-    outcome = _run(Simulation(choices, schedule.plan), watch, end_ms)
-    return Schedule(schedule.plan, choices.used), outcome
+    outcome = _run(choices, schedule.plan, schedule.kind, watch, end_ms)
+    return attrs.evolve(schedule, deviations=choices.used), outcome
 
 
 def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
@@ -196,7 +205,10 @@ def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
     )
 
 
-def _run(simulation: Simulation, watch: Watch | None, end_ms: int | None = None) -> ScheduleOutcome:
+def _run(
+    choices: Choices, plan: FaultPlan, kind: MachineKind, watch: Watch | None = None, end_ms: int | None = None
+) -> ScheduleOutcome:
+    simulation = Simulation(choices, plan, kind)
     if watch is not None:
         watch(simulation)
     return simulation.run(end_ms)

@@ -76,7 +76,7 @@ class _Shrinker:
         """Whether some choices may be calm."""
         gone = set(names)
         left = {name: value for name, value in self.best.deviations.items() if name not in gone}
-        return len(left) < len(self.best.deviations) and self.is_kept(Schedule(self.best.plan, left))
+        return len(left) < len(self.best.deviations) and self.is_kept(attrs.evolve(self.best, deviations=left))
 
     def shrink(self) -> None:
         """Shrink as far as possible."""
@@ -97,7 +97,7 @@ class _Shrinker:
         for fields in _CALM_PLANS:
             plan = self.best.plan.changed(fields)
             if plan != self.best.plan:
-                self.is_kept(Schedule(plan, self.best.deviations))
+                self.is_kept(attrs.evolve(self.best, plan=plan))
 
     def _halve(self, names: Sequence[ChoiceName]) -> None:
         """Calm parts of some choices, ever smaller ones; the later choices first, which depend on the earlier."""

@@ -9,20 +9,20 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.messages.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage
 from raftlog.records.messages.voters import voters_record
-from raftlog.testing.simulator.checks.decoded import numbers_in, put_in_force, value_of
+from raftlog.testing.simulator.checks.decoded import put_in_force, values_in
 from tests.quorum.single_replica import replica_key, voter_set_of
 
 
-@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=8), st.integers(0, 50), st.integers(1, 4))
-def test_numbers(numbers: list[int], base_offset: int, epoch: int) -> None:
+@given(st.lists(st.binary(min_size=1), min_size=1, max_size=8), st.integers(0, 50), st.integers(1, 4))
+def test_values(values: list[bytes], base_offset: int, epoch: int) -> None:
     """Those that were written, with their offsets; also of a batch that differs in its offset or epoch alone."""
     batches = BatchAccumulator(epoch, base_offset)
-    batches.append(epoch, [value_of(each) for each in numbers], 0)
+    batches.append(epoch, values, 0)
     batches.force_drain()
     with batches.drain() as drained:
         batch = RecordBatch(drained[0].data)
         for _ in range(2):
-            assert numbers_in(batch) == tuple(enumerate(numbers, base_offset))
+            assert values_in(batch) == tuple(enumerate(values, base_offset))
 
 
 def test_what_control_records_put_in_force() -> None:

@@ -10,13 +10,16 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.testing.simulator.checks.decoded import value_of
+from raftlog.testing.simulator.applications.checked_machine import CheckedMachine, value_of
+from raftlog.testing.simulator.applications.registers import BUILT_IN, REGISTERS
 from raftlog.testing.simulator.checks.ledger import StoredBatch
-from raftlog.testing.simulator.checks.replay import REGISTERS, Registers, Replay, VotersAt
+from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.kraft_version import KRaftVersion
 from tests.quorum.single_replica import replica_key, voter_set_of
 
+Numbers = dict[int, int]
+"""The last number of each register."""
 KEYS = [replica_key(1), replica_key(2)]
 VOTERS = voter_set_of(KEYS)
 
@@ -37,7 +40,7 @@ def replayed(numbers: list[int], *, at_a_time: int = 3) -> Replay:
 
 
 def snapshot(
-    end_offset: int, registers: Registers, *, epoch: int = 2, count: int = 2, version: int = 1
+    end_offset: int, registers: Numbers, *, epoch: int = 2, count: int = 2, version: int = 1
 ) -> tuple[OffsetAndEpoch, bytes]:
     """Return a snapshot with registers, and voters 1 to ``count``."""
     log, snapshot_id = MemoryLog(), OffsetAndEpoch(end_offset, epoch)
@@ -54,13 +57,17 @@ def snapshot(
 
 @given(st.lists(st.integers(0, 100), min_size=3, max_size=60), st.data())
 def test_a_state_is_that_of_all_numbers_before_it(numbers: list[int], data: st.DataObject) -> None:
-    """The last number of each remainder, below the offset; any other register is a violation."""
+    """The last number of each remainder, below the offset; any other register is a violation, in a snapshot too."""
     replay, end = replayed(numbers), data.draw(st.integers(0, len(numbers)))
     registers = {number % REGISTERS: number for number in numbers[:end]}
-    replay.check_registers(end, registers)
+    assert replay.records_at(end) == tuple(map(value_of, registers.values()))
+    replay.check_state(end, replay.records_at(end), [])
     wrong = registers | {data.draw(st.integers(0, REGISTERS - 1)): 1000}
+    records = tuple(map(value_of, wrong.values()))
     with pytest.raises(ViolationError, match="listener-is-replay"):
-        replay.check_registers(end, wrong)
+        replay.check_state(end, records, [])
+    with pytest.raises(ViolationError, match="listener-is-replay"):
+        replay.restore(CheckedMachine(BUILT_IN), end, records)
 
 
 def test_a_snapshot_is_what_replay_gives() -> None:
@@ -76,7 +83,7 @@ def test_a_snapshot_is_what_replay_gives() -> None:
     [({5: 5, 6: 6}, 2, 1), ({6: 6}, 2, 1), ({5: 5 + REGISTERS, 6: 6}, 1, 1), ({5: 5 + REGISTERS, 6: 6}, 2, 0)],
     ids=["an old value", "a missing one", "other voters", "another kraft.version"],
 )
-def test_a_snapshot_with_another_content_is_a_violation(registers: Registers, count: int, version: int) -> None:
+def test_a_snapshot_with_another_content_is_a_violation(registers: Numbers, count: int, version: int) -> None:
     """Whether its records or its header differ."""
     replay = replayed([5, 6, 5 + REGISTERS, 8])
     with pytest.raises(ViolationError, match="snapshot-is-replay"):
