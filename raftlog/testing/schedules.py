@@ -39,7 +39,7 @@ def run_schedules(
         OptionError: there are no such voters or faults.
     """
     check_kind(kind := MachineKind(machine))
-    options = ScheduleOptions(voters, frozenset(faults), kind)
+    options = ScheduleOptions(voters, frozenset(faults), kind=kind)
     totals = Totals()
     for seed in seeds:
         token = Token(seed, options)

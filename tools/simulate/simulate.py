@@ -7,12 +7,14 @@
     raftlog simulate --replay s1-4711 --shrink --save violation.json
     raftlog simulate --replay violation.json --picture
     raftlog simulate --diff s1-4711 violation.json
+    raftlog simulate --machine bank:Bank
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +22,8 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import OptionError
+from raftlog.testing.simulator.applications.checked_machine import MachineKind
+from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.fault_plan import Storage
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of, outcomes, until_interrupted
 from raftlog.testing.simulator.runs.itf import itf_trace
@@ -30,6 +34,7 @@ from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, Schedule
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.runs.telling import tell
 from raftlog.testing.simulator.simulation import ScheduleOutcome
+from raftlog.tools.simulate.user_machine import load_machine
 from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_INTERRUPTED
@@ -41,6 +46,7 @@ _PROGRAM: Final = "raftlog simulate"
 _LAST_EVENTS: Final = 60
 _MOST_ON_A_PAGE: Final = 5_000
 _PROGRESS_S: Final = 1.0
+_LEAST_S, _MOST_S = 0.01, 86_400
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -48,13 +54,18 @@ def run(arguments: Sequence[str]) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments)
     try:
+        kind = BUILT_IN if options.machine is None else load_machine(options.machine, options.machine_timeout)
         if options.diff is not None:
-            return _diff(*options.diff)
+            return _diff(options.diff, kind)
         if options.replay is not None:
-            return _replay(options)
-        return _run_many(options, ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage)))
+            return _replay(options, kind)
+        of_all = ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage), kind)
+        return _run_many(options, of_all)
     except (OptionError, OSError) as error:
         say(str(error), _PROGRAM)
+        return EXIT_ERROR
+    except BrokenProcessPool:
+        say("a process that ran schedules has ended, and none of its results can be told; try -j 1", _PROGRAM)
         return EXIT_ERROR
 
 
@@ -87,6 +98,18 @@ def make_parser() -> Parser:
         help="what is under the replicas: a fast model of a log, or the real one in files on disks with faults; drawn:"
         " three schedules of ten on files (default: %(default)s)",
     )
+    parser.add_argument(
+        "--machine",
+        metavar="MODULE:CLASS",
+        help="a raftlog.testing.state_machine.StateMachine of yours, which each replica runs (default: registers)",
+    )
+    parser.add_argument(
+        "--machine-timeout",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="how long one call of it may take, in seconds (default: %(default)g)",
+    )
     add_processes_option(parser, "run schedules")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")
     parser.add_argument("--replay", metavar="FILE|TOKEN", help="run one schedule again, and show it")
@@ -118,6 +141,16 @@ def _positive_number(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _LEAST_S <= seconds <= _MOST_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {_LEAST_S} to {_MOST_S:,}")
+    return seconds
+
+
 def _faults(text: str) -> frozenset[str]:
     if text == "all":
         return frozenset(SWITCHES)
@@ -131,6 +164,7 @@ def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
     seeds = range(options.seed, options.seed + options.schedules)
     totals, started_s, speeds = Totals(), time.monotonic(), {"the model": _Speed(), "files": _Speed()}
     progress = _Progress(options.schedules)
+    machine = "" if options.machine is None else f" --machine {options.machine}"
     for token, (outcome, cpu_s) in until_interrupted(outcomes(seeds, options.processes, _timed, of_all)):
         totals.add(token, outcome)
         speeds["files" if outcome.is_on_files else "the model"].add(outcome, cpu_s)
@@ -139,7 +173,7 @@ def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
             write_text([json_line("schedule", None, **_fields(token, outcome))])
         elif outcome.violation is not None:
             progress.wipe()
-            write_lines([f"{token}: {totals.violations[token]}", f"  {_PROGRAM} --replay {token} --shrink"])
+            write_lines([f"{token}: {totals.violations[token]}", f"  {_PROGRAM}{machine} --replay {token} --shrink"])
     progress.wipe()
     _write_totals(totals, options.format)
     seconds = max(time.monotonic() - started_s, 1e-9)
@@ -238,16 +272,16 @@ def _write_totals(totals: Totals, output_format: str) -> None:
 # One schedule
 
 
-def _schedule(named: str) -> Schedule:
+def _schedule(named: str, kind: MachineKind) -> Schedule:
     """Return the schedule of a token, or of a replay file."""
     if Path(named).exists():
         with Path(named).open("rb") as file:
-            return decode_schedule(file.read(MAX_FILE_BYTES + 1), named)
-    return record(Token.parse(named))[0]
+            return decode_schedule(file.read(MAX_FILE_BYTES + 1), named, kind)
+    return record(Token.parse(named, kind))[0]
 
 
-def _replay(options: argparse.Namespace) -> int:
-    schedule = _schedule(options.replay)
+def _replay(options: argparse.Namespace, kind: MachineKind) -> int:
+    schedule = _schedule(options.replay, kind)
     told = tell(schedule)
     if options.shrink and told.outcome.violation is not None:
         before = schedule.deviation_count
@@ -289,9 +323,9 @@ def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
             yield f"  {name.kind}{of}, number {name.number}: {value}"
 
 
-def _diff(one: str, other: str) -> int:
+def _diff(both: Sequence[str], kind: MachineKind) -> int:
     """Show the first event in which two schedules part."""
-    runs = [tell(_schedule(named)) for named in (one, other)]
+    runs = [tell(_schedule(named, kind)) for named in both]
     first, second = (each.story.events for each in runs)
     pairs = enumerate(zip_longest(first, second))
     parting = next((number for number, (left, right) in pairs if left != right), None)
@@ -300,7 +334,7 @@ def _diff(one: str, other: str) -> int:
         return EXIT_CLEAN
     lines = [f"the first {parting:,} events are the same; the last of them:"]
     lines += [f"  {event}" for event in first[max(0, parting - 5) : parting]]
-    for named, events in ((one, first), (other, second)):
+    for named, events in zip(both, (first, second), strict=True):
         lines.append(f"{named}: {events[parting] if parting < len(events) else 'it has ended'}")
     write_lines(lines)
     return EXIT_DAMAGE if any(each.outcome.violation for each in runs) else EXIT_CLEAN

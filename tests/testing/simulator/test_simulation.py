@@ -11,7 +11,7 @@ import sys
 import attrs
 import pytest
 
-from raftlog.testing.simulator.checks.decoded import numbers_in
+from raftlog.testing.simulator.checks.decoded import values_in
 from raftlog.testing.simulator.choices import ReplayedChoices
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.runs import schedule
@@ -63,15 +63,15 @@ def test_seeds_are_replayed_exactly() -> None:
     assert printed == [str(traces(1))] * 2
 
 
-def committed_values(plan: FaultPlan) -> list[int]:
+def committed_values(plan: FaultPlan) -> list[bytes]:
     """Return the values that a run without faults commits, in order."""
-    simulation, found = Simulation(ReplayedChoices({}), plan), list[int]()
+    simulation, found = Simulation(ReplayedChoices({}), plan), list[bytes]()
     assert simulation.run().violation is None
     history = simulation.history
     for batch in history.committed:
         content = history.content_of(batch)
         if not content.is_control:
-            found += [number for _, number in numbers_in(content)]
+            found += [value for _, value in values_in(content)]
     return found
 
 

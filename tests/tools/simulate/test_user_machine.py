@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog simulate --machine``: violations of a user's state machine are shown and shrunk, and no call hangs it."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.checkout import ROOT
+from tests.hang_limit import HANG_S
+from tests.tools.console import COMMAND
+from tests.tools.simulate.test_simulate import simulated
+
+BANK, FORGETFUL = "tests.testing.bank:Bank", "tests.testing.wrong_banks:Forgetful"
+HANGING = """\
+import itertools
+import os
+import sys
+
+sys.path.append({root!r})
+from tests.testing.bank import Bank
+
+
+class Looping(Bank):
+    def apply(self, offset, command):
+        while offset > 20:
+            pass
+
+
+class Catching(Bank):
+    def apply(self, offset, command):
+        while offset > 20:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                pass
+
+
+class Counting(Bank):
+    def apply(self, offset, command):
+        if offset > 20:
+            sum(itertools.repeat(0))
+
+
+class Ending(Bank):
+    def apply(self, offset, command):
+        os._exit(0)
+
+
+class Endless(Bank):
+    def __init__(self):
+        while True:
+            pass
+
+
+class Quick(Bank):
+    pass
+"""
+
+
+def test_a_right_machine_passes() -> None:
+    """The exit code is 0, and equal seeds give equal words."""
+    arguments = ("--machine", BANK, "--schedules", "2", "-j", "1", "--format", "jsonl")
+    done = simulated(*arguments)
+    assert done.exit_code == 0, done.messages
+    assert simulated(*arguments).text == done.text
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_a_wrong_machine_is_shrunk_saved_and_shown(tmp_path: Path) -> None:
+    """The command that is printed does so; a replay file names the machine, and is refused without it."""
+    done = simulated("--machine", FORGETFUL, "--seed", "2", "--schedules", "1", "-j", "1")
+    assert done.exit_code == 2
+    assert "s1-2: machine-restores: Forgetful: its snapshot at offset " in done.text
+    assert f"raftlog simulate --machine {FORGETFUL} --replay s1-2 --shrink" in done.text
+    saved = tmp_path / "run.json"
+    named = ("--machine", FORGETFUL)
+    done = simulated(*named, "--replay", "s1-2", "--shrink", "--shrink-runs", "12", "--save", saved)
+    assert done.exit_code == 2
+    assert done.text.startswith("violated: machine-restores: Forgetful: ")
+    again = simulated(*named, "--replay", saved)
+    assert again.exit_code == 2
+    assert again.text == done.text
+    assert "both have the same" in simulated(*named, "--diff", saved, saved).text
+    for other in ((), ("--machine", BANK)):
+        refused = simulated(*other, "--replay", saved)
+        assert refused.exit_code == 1
+        assert refused.complaints[-1].endswith(f"with another state machine: it needs --machine {FORGETFUL}")
+    simulated("--replay", "s1-0", "--save", tmp_path / "own.json")
+    refused = simulated(*named, "--replay", tmp_path / "own.json")
+    assert refused.complaints[-1].endswith("it needs no --machine")
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"),
+    [
+        ("bank", "'bank' is no module and class, such as bank:Bank"),
+        ("a:b:c", "'a:b:c' is no module and class"),
+        (":Bank", "':Bank' is no module and class"),
+        ("no_such_module:Bank", "no_such_module cannot be imported: ModuleNotFoundError: No module named"),
+        ("tests.testing.bank:Tank", "tests.testing.bank has no class Tank"),
+        ("tests.testing.bank:NAMES", "tests.testing.bank has no class NAMES"),
+        ("builtins:dict", "dict() made a dict, not a StateMachine"),
+        ("raftlog.testing.state_machine:StateMachine", "StateMachine() raised TypeError: Can't instantiate abstract"),
+        ("tests.testing.wrong_banks:Textual", "Textual.snapshot at offset 0 returned a record of a str, not bytes"),
+    ],
+)
+def test_a_machine_that_there_is_not(place: str, complaint: str) -> None:
+    """It is one clear line, and the exit code is 1."""
+    done = simulated("--machine", place, "--schedules", "1", "-j", "1")
+    assert done.exit_code == 1
+    assert complaint in done.complaints[-1]
+    assert done.output == b""
+
+
+@pytest.mark.parametrize("text", ["0", "0.009", "86401", "x", "nan"])
+def test_a_timeout_that_is_none(text: str) -> None:
+    """It is from 0.01 seconds to a day."""
+    done = simulated("--machine", BANK, "--machine-timeout", text)
+    assert done.exit_code == 1
+    assert "is not a number of seconds from 0.01 to 86,400" in done.complaints[-1]
+
+
+def run_hanging(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a folder with machines that hang."""
+    (folder / "hanging.py").write_text(HANGING.format(root=str(ROOT)), encoding="utf-8")
+    command = [*COMMAND, "simulate", "--machine-timeout", "0.5", "--schedules", "6", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_S)
+
+
+def test_a_call_that_does_not_return(tmp_path: Path) -> None:
+    """It is a violation of each schedule, with the line that hangs; so it is if the machine cannot be made."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Looping", "-j", "2", "--faults", "none")
+    assert done.returncode == 2, done.stderr
+    line = "Looping.apply at offset 21 raised TimeoutError: it did not return within 0.5 s (hanging.py, line 1"
+    assert done.stdout.count(line) == 6
+    done = run_hanging(tmp_path, "--machine", "hanging:Endless")
+    assert done.returncode == 1
+    assert "Endless() raised TimeoutError: it did not return within 0.5 s (hanging.py, line 3" in done.stderr
+
+
+@pytest.mark.parametrize("machine", ["Counting", "Catching"])
+def test_a_call_that_cannot_be_interrupted(tmp_path: Path, machine: str) -> None:
+    """It ends its process, and the lines that hang are printed."""
+    done = run_hanging(tmp_path, "--machine", f"hanging:{machine}", "-j", "1")
+    assert done.returncode == -signal.SIGPROF
+    assert f'File "{tmp_path}/hanging.py", line ' in done.stderr
+    assert "in apply" in done.stderr
+
+
+@pytest.mark.parametrize("machine", ["Counting", "Ending"])
+def test_a_process_of_several_that_ends(tmp_path: Path, machine: str) -> None:
+    """It is one clear line at last, and the exit code is 1."""
+    done = run_hanging(tmp_path, "--machine", f"hanging:{machine}", "-j", "2")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("raftlog simulate: a process that ran schedules has ended")
+
+
+def test_a_machine_in_the_current_directory(tmp_path: Path) -> None:
+    """It is found, in all processes."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Quick", "-j", "2", "--faults", "none", "--machine-timeout", "60")
+    assert done.returncode == 0, done.stderr
