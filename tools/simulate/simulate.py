@@ -84,6 +84,15 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--seed", type=natural_number, default=0, metavar="S", help="the first seed (default: %(default)s)"
     )
+    _add_drawing_options(parser)
+    add_processes_option(parser, "run schedules")
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")
+    _add_replay_options(parser)
+    return parser
+
+
+def _add_drawing_options(parser: Parser) -> None:
+    """Add what schedules are drawn from."""
     parser.add_argument("--voters", type=int, metavar="N", help="voters at the start, 1 to 7 (default: drawn)")
     parser.add_argument(
         "--faults",
@@ -110,8 +119,10 @@ def make_parser() -> Parser:
         metavar="S",
         help="how long one call of it may take, in seconds (default: %(default)g)",
     )
-    add_processes_option(parser, "run schedules")
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")
+
+
+def _add_replay_options(parser: Parser) -> None:
+    """Add what is done with one schedule, or two."""
     parser.add_argument("--replay", metavar="FILE|TOKEN", help="run one schedule again, and show it")
     parser.add_argument("--shrink", action="store_true", help="with --replay: make choices calm while it is violated")
     parser.add_argument(
@@ -131,7 +142,6 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--diff", nargs=2, metavar=("A", "B"), help="show the first event in which two schedules part: files or tokens"
     )
-    return parser
 
 
 def _positive_number(text: str) -> int:
