@@ -24,6 +24,7 @@ FOR_USERS: Final = {
     "raftlog.testing.contracts.replicated_log": "tests of users",
     "raftlog.testing.crash_points": "tests of users",
     "raftlog.testing.log_stories": "tests of users",
+    "raftlog.testing.quorum_machine": "tests of users",
     "raftlog.testing.schedules": "tests of users",
     "raftlog.tools.pyspark_raftlog": "Spark looks for it by name",
 }

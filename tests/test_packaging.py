@@ -190,12 +190,13 @@ def test_the_installed_command_runs(installed: Path) -> None:
 
 
 def documented_python() -> list[tuple[str, str]]:
-    """Return the Python blocks of README.md and docs/, each with its place."""
+    """Return the Python blocks of README.md and docs/, each with its place, or the name that its first line gives."""
     found = []
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text("utf-8")
         for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            name = f"{page.stem.lower()}_{text.count(chr(10), 0, block.start()) + 1}"
+            named = re.match(r"# (\w+)\.py$", block[1], re.MULTILINE)
+            name = named[1] if named else f"{page.stem.lower()}_{text.count(chr(10), 0, block.start()) + 1}"
             prelude = SPARK_PRELUDE if page.stem == "spark" and "session(" not in block[1] else ""
             found.append((name, prelude + block[1]))
     return found

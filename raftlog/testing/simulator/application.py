@@ -171,6 +171,16 @@ class SimulatedApplication:
         interval, offset = self._plan.snapshot_interval, listener.contract.next_offset
         if not interval or offset is None or offset - self._last_snapshot < interval or self._creating is not None:
             return
+        self._begin(offset, records)
+
+    def begin_snapshot(self) -> None:
+        """Begin a snapshot where the first state machine is, unless one is being written, or it has read nothing."""
+        listener = next(iter(self._listeners.values()))
+        offset = listener.contract.next_offset
+        if offset is not None and offset > self._last_snapshot and self._creating is None:
+            self._begin(offset, self._checked_records(listener, offset))
+
+    def _begin(self, offset: int, records: Records) -> None:
         try:
             number = self._raft.create_snapshot(offset)
         except (SnapshotError, InvalidSnapshotIdError):  # One is being frozen, or a later one was fetched.
