@@ -34,6 +34,9 @@ from raftlog.testing.simulator.fault_plan import FaultPlan
 Later = Callable[..., None]
 """Calls a function with arguments after a delay in ms, unless the process has crashed by then."""
 
+Answer = Callable[[Records], None]
+"""Is given the state of a state machine."""
+
 
 @attrs.define(eq=False)
 class ListeningMachine:
@@ -79,6 +82,7 @@ class SimulatedApplication:
         self._writer: tuple[int, RecordsSnapshotWriter] | None = None
         self._creating: tuple[int, Records] | None = None
         self._last_snapshot = 0
+        self._answers: list[tuple[int, Answer]] = []
         self.is_hurried = False
 
     def _delay_ms(self) -> int:
@@ -110,6 +114,26 @@ class SimulatedApplication:
         self._directory.witness.replay.check_state(end_offset, records, listener.restores)
         return records
 
+    def when_read(self, end_offset: int, answer: Answer) -> None:
+        """Answer as soon as a state machine has read the records below an offset; never, if the process ends before.
+
+        Args:
+            end_offset: exclusive. The state machine may have read later records, too.
+            answer: is called once.
+        """
+        self._answers.append((end_offset, answer))
+        for each in self._listeners.values():
+            self._answer(each)
+
+    def _answer(self, listener: ListeningMachine) -> None:
+        """Answer what one state machine can answer."""
+        next_offset, waiting = listener.contract.next_offset, self._answers
+        if next_offset is not None:
+            self._answers = [each for each in waiting if each[0] > next_offset]
+            for end_offset, answer in waiting:
+                if end_offset <= next_offset:
+                    answer(listener.machine.records())
+
     # What it is given
 
     def told(self, effect: Delivering | NotifyLeaderChange) -> None:
@@ -129,6 +153,8 @@ class SimulatedApplication:
         next_offset = None if self._choices.happens(0.03, "nothing-read", self._id) else self._taken(listener, effect)
         listener.contract.closed(next_offset)
         self._raft.delivery_closed(effect.number, next_offset)
+        if self._answers:
+            self._answer(listener)
         self._consider_snapshot(listener, self._checked_records(listener, listener.contract.next_offset or 0))
 
     def _taken(self, listener: ListeningMachine, effect: Delivering) -> int | None:

@@ -11,6 +11,7 @@ from raftlog.testing.simulator.applications.checked_machine import CheckedMachin
 from raftlog.testing.simulator.applications.drawn_commands import DrawnCommandChoices
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, ReadBegun, Told
 from raftlog.testing.simulator.choices import Choices
+from raftlog.testing.simulator.client_history import ClientHistory
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.kraft_version import KRaftVersion
@@ -29,10 +30,14 @@ class Workload:
         oracle: is told what the clients are told.
         choices: makes all choices.
         kind: of the state machines, whose commands clients append.
+
+    Attributes:
+        history: takes down what clients ask for and are told; None for a run whose history nobody checks.
     """
 
     def __init__(self, oracle: ClientOracle, choices: Choices, kind: MachineKind) -> None:
         self.oracle = oracle
+        self.history: ClientHistory | None = None
         self._choices = choices
         self._commands = CheckedMachine(kind)
         self._command_choices = DrawnCommandChoices(choices)
@@ -47,7 +52,10 @@ class Workload:
             appended = process.raft.append(values, epoch=process.raft.role.epoch)
         except (NotLeaderError, BufferExhaustedError):
             return None
-        return self._wait(process, appended.number, ClientAppend(numbers.start, len(numbers), appended.last_offset))
+        append = ClientAppend(numbers.start, len(numbers), appended.last_offset)
+        if self.history is not None:
+            self.history.append_called(process, append)
+        return self._wait(process, appended.number, append)
 
     def upgrade(self, process: ReplicaProcess) -> None:
         """Ask a replica that believes to lead to upgrade kraft.version to 1; it may refuse."""
@@ -71,7 +79,12 @@ class Workload:
         check(next(iter(waiting)) == effect.number, "offsets-in-order", "{} before {}", effect, waiting)
         append = waiting.pop(effect.number)
         check(append.last_offset == effect.last_offset, "offsets-in-order", "{} for {}", effect, append)
-        self.oracle.ended(append, _TOLD[effect.outcome])
+        self._tell(append, _TOLD[effect.outcome])
+
+    def _tell(self, append: ClientAppend, told: Told) -> None:
+        if self.history is not None:
+            self.history.append_answered(append, told)
+        self.oracle.ended(append, told)
 
     def read(self, process: ReplicaProcess, known_end: int) -> None:
         """Begin a read at a replica that believes to lead; it may refuse.
@@ -82,19 +95,24 @@ class Workload:
         """
         began = ReadBegun(self.oracle.acknowledged_end, known_end)
         with contextlib.suppress(NotLeaderError):
-            self._reads[process, process.raft.read_barrier()] = began
+            number = process.raft.read_barrier()
+            self._reads[process, number] = began
+            if self.history is not None:
+                self.history.read_called(process, number)
 
     def read_ended(self, process: ReplicaProcess, effect: EndRead, committed_end: int) -> None:
         """Answer a read, or give it up."""
         began = self._reads.pop((process, effect.number), None)
         check(began is not None, "one-outcome", "a read that no client waits for: {}", effect)
         if effect.outcome is ReadOutcome.CONFIRMED and began is not None:
+            if self.history is not None:
+                self.history.read_confirmed(process, effect.number, effect.offset)
             self.oracle.read_confirmed(began, effect.offset, committed_end)
 
     def crashed(self, process: ReplicaProcess) -> None:
         """Leave the clients of a process without an answer."""
         for append in self._waiting.pop(process, {}).values():
-            self.oracle.ended(append, Told.UNKNOWN)
+            self._tell(append, Told.UNKNOWN)
 
     def leader_among(self, processes: Iterable[ReplicaProcess]) -> ReplicaProcess | None:
         """Return a replica that believes to lead: any of them, if there are several."""
