@@ -19,9 +19,10 @@ from raftlog.log.retention import Retention
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, load_durable_point
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state
@@ -181,15 +182,22 @@ class FileDirectory:
         return self._lost
 
     def _lose_synced(self, mark: bytes, choices: Choices) -> None:
-        """Lose the end of the last segment, although it was synced, and keep the flush mark, which was not."""
+        """Lose the end of the last segment, although it was synced, and keep the flush mark, which was not.
+
+        That is so if its file has a name, and the recovery point is of its generation: the loss can be found.
+        """
         state = self.disk.files.state()
         last = max((path for path, data, _ in state if data and path.endswith(".log")), default=None)
-        if last is None or not mark:
+        if last is None:
             return
         lost = choices.number(1, _SEGMENT_BYTES // 4, "lost-bytes", self.identity.key.id)
         changed = {_MARK_PATH: mark}
         changed |= {path: data[: max(0, len(data) - lost)] for path, data, _ in state if path == last and data}
-        self.disk.replace_state(tuple((path, changed.get(path, data), is_only) for path, data, is_only in state))
+        after = tuple((path, changed.get(path, data), is_only) for path, data, is_only in state)
+        known_end = load_durable_point(MemoryFileSystem(after), PATH).durable_end_offset
+        if known_end is None or known_end < self.ledger.durable_end:
+            return
+        self.disk.replace_state(after)
         self._counts["lying-sync"] += 1
         self._is_damaged = self.was_damaged = True
 
