@@ -16,7 +16,6 @@ from tests.checkout import ROOT
 
 FOR_USERS: Final = {
     "raftlog.__main__": "python -m raftlog",
-    "raftlog.quorum.autopilot.planning": "processes that run a replica",
     "raftlog.records.messages.rpc": "reading RPCs off a wire",
     "raftlog.records.reference": "the plain form of all readers, which tests compare with",
     "raftlog.spark": "notebooks and jobs",

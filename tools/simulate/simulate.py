@@ -24,6 +24,7 @@ import attrs
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.fault_plan import Storage
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of, outcomes, until_interrupted
 from raftlog.testing.simulator.runs.itf import itf_trace
@@ -33,7 +34,6 @@ from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_sc
 from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record, run_seed
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.runs.telling import tell
-from raftlog.testing.simulator.simulation import ScheduleOutcome
 from raftlog.tools.simulate.user_machine import load_machine
 from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.audit_options import add_processes_option

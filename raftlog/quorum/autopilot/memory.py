@@ -56,7 +56,8 @@ class AutopilotMemory:
         windows: one per replica, in the order of the keys.
         voter_ids: of the committed voters at the last look, in this epoch.
         removed: ids of replicas that an operator removed from the voters. The autopilot does not add them again.
-        step: the last step that was given out, in this epoch; None in a dry run.
+        steps: that were given out for the voters at the last look, in this epoch, each once; none in a dry run. Any of
+            them may be under way.
     """
 
     epoch: int | None = None
@@ -64,7 +65,7 @@ class AutopilotMemory:
     windows: tuple[SyncWindow, ...] = ()
     voter_ids: frozenset[int] = frozenset()
     removed: frozenset[int] = frozenset()
-    step: AutopilotStep | None = None
+    steps: tuple[AutopilotStep, ...] = ()
 
     def forget_removal(self, replica_id: int) -> "AutopilotMemory":
         """Return the memory without an operator's removal, so that the replica may be added again."""
@@ -88,15 +89,19 @@ def is_in_sync(spec: AutopilotSpec, status: RaftStatus, fetcher: FetcherStatus, 
     )
 
 
+def expected_offset(status: RaftStatus) -> int:
+    """Return the offset that a step expects the committed voters to have; -1 if no record has them."""
+    return -1 if status.committed_voters.offset is None else status.committed_voters.offset
+
+
 def look(spec: AutopilotSpec, status: RaftStatus, memory: AutopilotMemory, now_ms: int) -> AutopilotMemory:
     """Return the memory of a leader after a look at its status."""
-    voters = status.committed_voters.voters
-    is_same_epoch = memory.epoch == status.epoch
+    voters, offset = status.committed_voters.voters, expected_offset(status)
+    steps = memory.steps if memory.epoch == status.epoch else ()
     removed = memory.removed - voters.voter_ids
-    if is_same_epoch:
-        gone, step = memory.voter_ids - voters.voter_ids, memory.step
-        own = {step.key.id} if step is not None and step.kind is VoterStepKind.REMOVE else set()
-        removed |= gone - own
+    if memory.epoch == status.epoch:
+        own = {each.key.id for each in steps if each.kind is VoterStepKind.REMOVE}
+        removed |= memory.voter_ids - voters.voter_ids - own
     else:
         removed = removed_by_voters(spec, voters, removed)
     return AutopilotMemory(
@@ -105,7 +110,7 @@ def look(spec: AutopilotSpec, status: RaftStatus, memory: AutopilotMemory, now_m
         windows=_windows(spec, status, memory, now_ms),
         voter_ids=voters.voter_ids,
         removed=removed,
-        step=memory.step if is_same_epoch else None,
+        steps=tuple(each for each in steps if each.expected_voters_offset == offset),
     )
 
 

@@ -9,14 +9,25 @@ Source: Confluent Platform's Automatic Observer Promotion, and hashicorp/raft-au
 """
 
 from collections import Counter
+from typing import Final
 
 import attrs
 
-from raftlog.quorum.autopilot.memory import AutopilotMemory, AutopilotStep, SyncWindow, VoterStepKind, look
+from raftlog.quorum.autopilot.memory import (
+    AutopilotMemory,
+    AutopilotStep,
+    SyncWindow,
+    VoterStepKind,
+    expected_offset,
+    look,
+)
 from raftlog.quorum.autopilot.spec import AutopilotReplica, AutopilotSpec, BaseRole, PromotionPolicy
 from raftlog.quorum.describing.raft_status import RaftStatus
 from raftlog.quorum.roles.roles import Leader
 from raftlog.voters.voter_set import ReplicaKey
+
+_TWO: Final = 2
+"""A leader of so many voters does not remove itself (DECISIONS.md 66)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -69,7 +80,7 @@ def plan(spec: AutopilotSpec, status: RaftStatus, memory: AutopilotMemory, now_m
         now_ms: the time of day of this node, read after the status, in ms since the Unix epoch.
     """
     if not isinstance(status.role, Leader):
-        after = attrs.evolve(memory, epoch=None, windows=(), step=None)
+        after = attrs.evolve(memory, epoch=None, windows=(), steps=())
         return AutopilotPlan(
             memory=after, found=None, is_dry_run=spec.dry_run, reason="this replica does not lead", counters=None
         )
@@ -77,12 +88,12 @@ def plan(spec: AutopilotSpec, status: RaftStatus, memory: AutopilotMemory, now_m
     view = _View(spec, status, seen, now_ms)
     # Before a leader has committed in its epoch, an earlier leader's last change of the voters may not be known to be
     # committed; it would then look like an operator's.
-    after = seen if status.high_watermark is not None else attrs.evolve(memory, epoch=None, windows=(), step=None)
+    after = seen if status.high_watermark is not None else attrs.evolve(memory, epoch=None, windows=(), steps=())
     found = None
     if reason is None:
         found, reason = view.next_step()
     if found is not None and not spec.dry_run:
-        after = attrs.evolve(after, step=found)
+        after = attrs.evolve(after, steps=(*(each for each in after.steps if each != found), found))
     return AutopilotPlan(
         memory=after,
         found=found,
@@ -113,7 +124,7 @@ class _View:
         self._memory = memory
         self._now_ms = now_ms
         self._leader_id = status.leader_id
-        self._offset = status.committed_voters.offset
+        self._offset = expected_offset(status)
         self._voters = status.committed_voters.voters.voter_keys
         self._windows = {each.key: each for each in memory.windows}
         voter_ids = {each.id for each in self._voters}
@@ -132,8 +143,12 @@ class _View:
             )
         for choose in (self._removal_of_failed, self._return_of_configured, self._promotion, self._demotion):
             found = choose()
-            if found is not None and self._tolerates(found[0]) >= self._tolerated(self._voters):
-                return found
+            if found is None or self._tolerates(found[0]) < self._tolerated(self._voters):
+                continue
+            step, why = found
+            if step.key.id == self._leader_id and len(self._voters) == _TWO:
+                return None, f"{why}, once the other one of the two voters leads: a leader cannot leave it alone"
+            return found
         return None, f"{live} of {len(self._voters)} voters are in sync; no replica has to change its role"
 
     # The steps, in the order of preference
@@ -231,7 +246,7 @@ class _View:
         return self._tolerated(self._voters | key if step.kind is VoterStepKind.ADD else self._voters - key)
 
     def _step(self, kind: VoterStepKind, key: ReplicaKey) -> AutopilotStep:
-        return AutopilotStep(kind, key, -1 if self._offset is None else self._offset)
+        return AutopilotStep(kind, key, self._offset)
 
     def _replica(self, key: ReplicaKey) -> AutopilotReplica | None:
         return self._spec.replica_of(key)

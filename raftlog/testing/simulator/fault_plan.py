@@ -13,6 +13,10 @@ APPEND_INTERVALS_MS: Final = {1: 120, 2: 120, 3: 320, 4: 450, 5: 550, 6: 650, 7:
 """By the number of replicas: an append costs about four messages for each follower."""
 FILES_SHARE: Final = 0.3
 """Of the schedules, this share is on the real storage."""
+AUTOPILOT_SHARE: Final = 0.35
+"""Of the schedules that have an observer anyway, this share has an autopilot, and also an observer or two."""
+_AUTOPILOT_SHARE_OF_OTHERS: Final = 0.15
+MOST_REPLICAS: Final = max(APPEND_INTERVALS_MS)
 _FEW: Final = 2
 _VOTERS: Final = (3,) * 14 + (5, 5, 4, 2, 2, 1)
 
@@ -68,6 +72,14 @@ class FaultPlan:
         lies: the share of crashes that lose what was synced.
         is_beyond_atlas: whether disks are damaged although no majority of sound copies may be left. The quorum then
             need not recover, but must not hide what it has lost.
+        autopilot_look_ms: between looks of each replica's autopilot; 0 if there are no autopilots.
+        stabilize_ms: for how long a replica is in sync, or out of sync, before an autopilot changes its role.
+        demote_later_ms: so much longer voters must be in sync before an observer is demoted.
+        autopilot_max_lag: how many offsets a replica in sync is away from the log end, at most.
+        is_promotion_by_min_sync: whether an observer is promoted only if there is but a majority of voters.
+        is_promotion_by_leader: whether it is promoted only if an observer leads.
+        is_memory_durable: whether the memory of an autopilot survives its process.
+        replacement_interval_ms: between replacements of disks of replicas that are no voters, beside the operator's.
     """
 
     voters: int
@@ -101,6 +113,14 @@ class FaultPlan:
     torn_crashes: float = 0.0
     lies: float = 0.0
     is_beyond_atlas: bool = False
+    autopilot_look_ms: int = 0
+    stabilize_ms: int = 0
+    demote_later_ms: int = 0
+    autopilot_max_lag: int = 0
+    is_promotion_by_min_sync: bool = False
+    is_promotion_by_leader: bool = False
+    is_memory_durable: bool = False
+    replacement_interval_ms: int = 0
 
     def changed(self, fields: Mapping[str, Any]) -> Self:
         """Return the plan with other values of some fields."""
@@ -108,7 +128,14 @@ class FaultPlan:
 
     def with_voters(self, voters: int) -> Self:
         """Return the plan with another number of voters at the start; with few of them there is an observer, too."""
-        observers = max(self.observers, 1 if voters <= _FEW else 0)
+        return self._with_replicas(voters, max(self.observers, 1 if voters <= _FEW else 0))
+
+    def with_observers(self, observers: int) -> Self:
+        """Return the plan with another number of observers at the start; fewer, if there is no room for so many."""
+        return self._with_replicas(self.voters, observers)
+
+    def _with_replicas(self, voters: int, observers: int) -> Self:
+        observers = min(observers, MOST_REPLICAS - voters)
         interval_ms = APPEND_INTERVALS_MS[voters + observers]
         return attrs.evolve(self, voters=voters, observers=observers, append_interval_ms=interval_ms)
 
@@ -169,4 +196,25 @@ def with_disks(plan: FaultPlan, chance: Chance, storage: Storage = Storage.DRAWN
         torn_crashes=0.5 if is_on() else 0.0,
         lies=0.4 if is_on() else 0.0,
         is_beyond_atlas=is_on(0.1),
+    )
+
+
+def with_autopilot(plan: FaultPlan, chance: Chance) -> FaultPlan:
+    """Draw whether replicas have autopilots, and which ones; with them there are observers."""
+
+    def is_on(probability: float = 0.5) -> bool:
+        return chance.random() < probability
+
+    if not is_on(AUTOPILOT_SHARE if plan.observers else _AUTOPILOT_SHARE_OF_OTHERS):
+        return plan
+    return attrs.evolve(
+        plan.with_observers(max(plan.observers, chance.choice((1, 1, 2)))),
+        autopilot_look_ms=chance.choice((100, 200)),
+        stabilize_ms=chance.choice((500, 1_000, 3_000)),
+        demote_later_ms=chance.choice((0, 500, 3_000)),
+        autopilot_max_lag=chance.choice((8, 100)),
+        is_promotion_by_min_sync=is_on(0.3),
+        is_promotion_by_leader=is_on(0.1),
+        is_memory_durable=is_on(),
+        replacement_interval_ms=chance.choice((4_000, 12_000)) if is_on() else 0,
     )

@@ -4,7 +4,7 @@
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
@@ -17,12 +17,14 @@ from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
+from raftlog.testing.simulator.checks.autopilot_rules import AutopilotRules
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.directory import Directory
 from raftlog.testing.simulator.disks.file_directory import FileDirectory
@@ -30,8 +32,9 @@ from raftlog.testing.simulator.disks.memory_directory import MemoryDirectory
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
-from raftlog.testing.simulator.membership import Membership
 from raftlog.testing.simulator.network import Network
+from raftlog.testing.simulator.operating.autopilots import Autopilots, spec_of
+from raftlog.testing.simulator.operating.membership import Membership
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import ViolationError
@@ -51,6 +54,10 @@ SCHEDULE_MS: Final = 60_000
 """How long faults last."""
 HEALING_MS: Final = 20_000
 """How long a quorum without faults may take until it has one leader, equal logs and a fresh write."""
+SETTLING_MS: Final = 30_000
+"""How long autopilots may take after that until voters are the configured ones, and they have nothing more to do."""
+LONG_DOWN_MS: Final = 8_000
+"""With autopilots, a machine that has crashed may be down for so long, on average: an observer then is promoted."""
 CONFIG: Final = QuorumConfig(
     election_timeout_ms=300,
     fetch_timeout_ms=600,
@@ -63,6 +70,8 @@ CONFIG: Final = QuorumConfig(
     cleaning_interval_ms=2_000,
     max_uncommitted_appends=30,
 )
+CALM_CONFIG: Final = attrs.evolve(CONFIG, fetch_max_wait_ms=200)
+"""With autopilots: a leader leads for long enough for their windows, because an idle Fetch is answered in time."""
 
 
 def replica_key(replica_id: int, generation: int = 0) -> ReplicaKey:
@@ -74,65 +83,6 @@ def voter_node(key: ReplicaKey) -> VoterNode:
     """Return a replica as a voter."""
     endpoints = Endpoints.of({LISTENER: ("localhost", FIRST_PORT + key.id)})
     return VoterNode(key, endpoints, SupportedVersionRange(0, 1))
-
-
-@attrs.frozen
-class ScheduleOutcome:
-    """What happened in a schedule.
-
-    Attributes:
-        violation: the error; None if all invariants held.
-        delivered: how many messages arrived.
-        lost: how many did not.
-        acknowledged: how many appends were.
-        unknown: how many appends have an unknown outcome.
-        reads: how many reads were confirmed.
-        leaders: how many epochs had a leader.
-        voter_changes: how many voter sets leaders have written that differ from those before.
-        snapshots: how many were frozen, by applications or after a fetch.
-        cleanings: how often the log start moved to a snapshot.
-        upgrades: 1 if kraft.version 1 was committed after it was 0.
-        restarts: how often a log was replaced by a snapshot that was fetched.
-        crashes: how many processes crashed.
-        lossy_crashes: how many of them lost records that were not synced.
-        quarantines: how many of them lost records that were.
-        exits: how many processes have ended because their disk had failed.
-        injected: how many faults of each kind there were.
-        is_on_files: whether the storage was the real one.
-        events: how many events there were.
-        healed_ms: how long the quorum took to recover when the faults had ended.
-        ended_ms: the virtual time at the end.
-        trace: equal for all runs of a seed.
-    """
-
-    violation: ViolationError | None
-    delivered: int
-    lost: int
-    acknowledged: int
-    unknown: int
-    reads: int
-    leaders: int
-    voter_changes: int
-    snapshots: int
-    cleanings: int
-    restarts: int
-    upgrades: int
-    crashes: int
-    lossy_crashes: int
-    quarantines: int
-    exits: int
-    injected: Mapping[str, int]
-    is_on_files: bool
-    events: int
-    healed_ms: int
-    ended_ms: int
-    trace: int
-
-    @property
-    def counts(self) -> bool:
-        """Whether enough happened for the schedule to prove something."""
-        is_busy = self.delivered >= 1500 and self.acknowledged >= 100
-        return is_busy and self.leaders >= 3 and self.lossy_crashes >= 1
 
 
 class Simulation:
@@ -157,13 +107,15 @@ class Simulation:
         self.network = Network(self.timeline, choices, plan, self.injected)
         self.workload = Workload(self.oracle, choices, kind)
         self.machines: dict[int, Machine] = {}
-        self._is_healing = False
+        self._is_healing = self._is_settling = False
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
         self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys), kind)
         self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, choices, self._new_directory)
+        self._rules = AutopilotRules(spec_of(plan), self.history, self._voters.voter_keys)
+        self._autopilots = Autopilots(self.machines, self.timeline, choices, plan, self._membership, self._rules)
         promises = PromiseCheck(self.witness)
         for each in range(1, self.plan.voters + self.plan.observers + 1):
             directory = self._new_directory(each)
@@ -174,7 +126,7 @@ class Simulation:
                 self.network,
                 choices,
                 plan,
-                CONFIG,
+                CALM_CONFIG if plan.autopilot_look_ms else CONFIG,
                 promises,
                 self,
                 self.injected,
@@ -193,7 +145,7 @@ class Simulation:
 
     def _identity(self, key: ReplicaKey) -> ReplicaIdentity:
         voters, asks, count = self.plan.voters, self.plan.do_voters_ask_bootstrap, self.plan.voters
-        if self.plan.change_interval_ms:
+        if self.plan.change_interval_ms or self.plan.autopilot_look_ms:
             asks, count = True, voters + self.plan.observers
         servers = tuple(HostPort("localhost", FIRST_PORT + each) for each in range(1, count + 1))
         return ReplicaIdentity(
@@ -246,6 +198,10 @@ class Simulation:
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
             quarantines=self.witness.counts["quarantines"],
             exits=sum(each.exit_count for each in self.machines.values()),
+            plans=self._rules.counts["plans"],
+            promotions=self._rules.counts["promotions"],
+            demotions=self._rules.counts["demotions"],
+            returns=self._rules.counts["returns"],
             injected=dict(self.injected),
             is_on_files=self.plan.is_on_files,
             events=self.timeline.event_count,
@@ -257,11 +213,12 @@ class Simulation:
     def _committed(self, batch: StoredBatch, content: RecordBatch) -> None:
         self.oracle.committed(batch, content)
         self.replay.committed(batch, content)
+        self._rules.committed(batch, content)
 
     # Clients
 
     def _append(self) -> None:
-        leader = self.workload.leader_among(self.running)
+        leader = None if self._is_settling else self.workload.leader_among(self.running)
         if leader is not None:
             for _ in range(self._choices.number(1, 5, "appends")):
                 append = self.workload.append(leader)
@@ -293,11 +250,14 @@ class Simulation:
             (plan.cut_interval_ms, self._cut, "cut-interval"),
             (plan.pause_interval_ms, self._pause, "pause-interval"),
             (plan.change_interval_ms, self._change_voters, "change-interval"),
+            (plan.replacement_interval_ms, self._replace_disks, "replacement-interval"),
             (plan.disk_error_interval_ms if plan.is_on_files else 0, self._fail_disk, "disk-error-interval"),
             (plan.misread_interval_ms if plan.is_on_files else 0, self._misread, "misread-interval"),
         ):
             if interval_ms:
                 self._after(interval_ms, fault, kind)
+        if plan.autopilot_look_ms:
+            self._autopilots.begin()
         if plan.upgrade_ms:
             self.timeline.after(plan.upgrade_ms, self._unless_healing, self._upgrade)
 
@@ -330,7 +290,8 @@ class Simulation:
         self.workload.crashed(process)
         if self.plan.rot and not self._is_healing and self._choices.happens(self.plan.rot, "rot", machine.id):
             self._rot(machine)
-        down_ms = self._choices.time_ms(self._choices.pick((50, 1000), "down", machine.id), "down-time", machine.id)
+        means_ms = (50, 1000, LONG_DOWN_MS) if self.plan.autopilot_look_ms else (50, 1000)
+        down_ms = self._choices.time_ms(self._choices.pick(means_ms, "down", machine.id), "down-time", machine.id)
         self.timeline.after(1 + down_ms, machine.start)
 
     def _rot(self, machine: Machine) -> None:
@@ -392,12 +353,22 @@ class Simulation:
     def _change_voters(self) -> None:
         leader = self.workload.leader_among(self.running)
         if leader is not None and self._choices.happens(1, "change"):
-            self._membership.change(leader, self.timeline.now_ms)
+            epoch, request = leader.raft.role.epoch, self._membership.change(leader, self.timeline.now_ms)
+            if request is not None:
+                self._rules.asked_by_operator(epoch, request)
         if self._choices.happens(0.1, "replace-disk"):
-            epochs = sorted(self.history.leaders)[-3:]
-            recent_leaders = frozenset(self.history.leaders[each].key.id for each in epochs)
-            self._membership.replace_disk(self.timeline.now_ms, recent_leaders)
+            self._replace_disk()
         self._after(self.plan.change_interval_ms, self._change_voters, "change-interval")
+
+    def _replace_disks(self) -> None:
+        if self._choices.happens(1, "replacement"):
+            self._replace_disk()
+        self._after(self.plan.replacement_interval_ms, self._replace_disks, "replacement-interval")
+
+    def _replace_disk(self) -> None:
+        epochs = sorted(self.history.leaders)[-3:]
+        recent_leaders = frozenset(self.history.leaders[each].key.id for each in epochs)
+        self._membership.replace_disk(self.timeline.now_ms, recent_leaders)
 
     def _upgrade(self) -> None:
         """Upgrade kraft.version, and look again after a while whether it was."""
@@ -434,7 +405,17 @@ class Simulation:
         self.timeline.run(began_ms + HEALING_MS, self._has_recovered)
         if not self._has_recovered() and not self.plan.is_beyond_atlas:
             raise ViolationError("recovery", f"after {HEALING_MS} ms without faults: {self._description()}")
-        return self.timeline.now_ms - began_ms
+        healed_ms = self.timeline.now_ms - began_ms
+        if self.plan.autopilot_look_ms and not self.plan.is_beyond_atlas:
+            self._settle_voters()
+        return healed_ms
+
+    def _settle_voters(self) -> None:
+        """Let autopilots do what is left to do, without clients."""
+        self._is_settling = True
+        self.timeline.run(self.timeline.now_ms + SETTLING_MS, self._autopilots.has_settled)
+        if not self._autopilots.has_settled():
+            raise ViolationError("autopilot-settles", f"after {SETTLING_MS} ms: {self._autopilots.description()}")
 
     def _has_recovered(self) -> bool:
         """Whether a fresh write is acknowledged, there is one leader, logs are equal, and listeners have read all."""

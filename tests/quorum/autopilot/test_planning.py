@@ -275,10 +275,40 @@ def test_an_operators_removal_of_a_promoted_observer_is_remembered() -> None:
     a_world.pass_ms(STABILIZE_MS + LOOK_MS)
     assert steps_of(a_world) == [(ADD, 4)]
     a_world.look(does=False)
-    a_world.memory = attrs.evolve(a_world.memory, step=None)
+    a_world.memory = attrs.evolve(a_world.memory, steps=())
     a_world.change_voters(ids(1, 2, 3))
     a_world.pass_ms(5 * STABILIZE_MS)
     assert len(a_world.steps) == 1
+
+
+def test_a_step_under_way_is_the_autopilots_own_whatever_was_planned_since() -> None:
+    """Its removal is committed late, after another step was given out in vain: the replica may come back."""
+    a_world = world(spec_of(5, 2), down=ids(5))
+    a_world.voters = ids(1, 2, 3, 4, 5, 6)
+    a_world.look(does=False)
+    a_world.up -= ids(4)
+    while a_world.look(does=False).step is None:
+        pass
+    a_world.up |= ids(5)
+    a_world.look(does=False)
+    assert [(each.kind, each.key.id) for each in a_world.memory.steps] == [(REMOVE, 5), (REMOVE, 4)]
+    a_world.change_voters(ids(1, 2, 3, 4, 6))
+    a_world.look(does=False)
+    assert a_world.memory.removed == frozenset()
+    assert {each.expected_voters_offset for each in a_world.memory.steps} == {a_world.offset}
+
+
+def test_a_leader_that_is_one_of_two_voters_does_not_remove_itself() -> None:
+    """It would leave the other one without its vote (decision 66): once that one leads, it does."""
+    a_world = world()
+    a_world.voters, a_world.leader = ids(1, 4), 4
+    a_world.pass_ms(2 * DEMOTE_MS)
+    assert a_world.steps == []
+    assert a_world.last is not None
+    assert "once the other one of the two voters leads" in a_world.last.reason
+    a_world.lead(1)
+    a_world.pass_ms(DEMOTE_MS + LOOK_MS)
+    assert steps_of(a_world) == [(REMOVE, 4)]
 
 
 def test_a_lost_memory_takes_missing_voters_for_removed() -> None:
@@ -336,7 +366,7 @@ def test_a_dry_run_has_the_step_and_does_nothing() -> None:
     a_world.pass_ms(STABILIZE_MS + LOOK_MS)
     assert a_world.last is not None
     assert a_world.last.found == AutopilotStep(ADD, replica_key(4), 50)
-    assert (a_world.last.step, a_world.memory.step) == (None, None)
+    assert (a_world.last.step, a_world.memory.steps) == (None, ())
     assert a_world.last.reason.startswith("dry run")
 
 

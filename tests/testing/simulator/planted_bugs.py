@@ -19,6 +19,7 @@ from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWater
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
+from tests.testing.simulator.planted_autopilot import AUTOPILOT
 from tests.testing.simulator.planted_disks import DISKS
 from tests.testing.simulator.planted_life import LIFE
 from tests.testing.simulator.planted_machines import MACHINES
@@ -304,5 +305,7 @@ _OF_CATALOGUE: Final = (
     "K24-core",
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
-BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *LIFE, *DISKS, *MACHINES, *_CATALOGUED)}
+BUGS: Final[dict[str, Mutant]] = {
+    each.name: each for each in (*_OWN, *LIFE, *DISKS, *AUTOPILOT, *MACHINES, *_CATALOGUED)
+}
 """The bugs by name."""

@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Sequence
 
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import Totals, outcomes, until_interrupted
 from raftlog.testing.simulator.runs.schedule import Token
-from raftlog.testing.simulator.simulation import SCHEDULE_MS, ScheduleOutcome
+from raftlog.testing.simulator.simulation import SCHEDULE_MS
 from raftlog.testing.simulator.violation import ViolationError
 from tests.mutants.kill_matrix import SLIPS
 from tests.testing.simulator.planted_bugs import BUGS

@@ -12,12 +12,13 @@ import attrs
 import pytest
 
 from raftlog.testing.simulator.checks.decoded import values_in
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import ReplayedChoices
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import Totals, outcomes
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
-from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
+from raftlog.testing.simulator.simulation import Simulation
 from raftlog.testing.simulator.violation import ViolationError
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S

@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 
 import attrs
 
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.disks.damage import DAMAGES
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
-from raftlog.testing.simulator.simulation import ScheduleOutcome
 
 _PER_TASK: Final = 5
 _TASKS_A_PROCESS: Final = 4
@@ -40,6 +40,10 @@ MARKS: Final = (
     "lossy_crashes",
     "quarantines",
     "exits",
+    "plans",
+    "promotions",
+    "demotions",
+    "returns",
 )
 """The counts of an outcome that show what schedules came to. One that stays 0 over many schedules proves nothing."""
 

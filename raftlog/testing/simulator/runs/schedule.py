@@ -11,9 +11,10 @@ import attrs
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import ChoiceName, Choices, RecordedChoices, ReplayedChoices, SeededChoices
-from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
-from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
+from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_autopilot, with_disks
+from raftlog.testing.simulator.simulation import Simulation
 
 GENERATOR: Final = 1
 """The version of what a seed means. It rises when seeds of one release are other schedules in the next."""
@@ -37,6 +38,7 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "torn-writes": {"torn_crashes": 0.0},
     "lying-syncs": {"lies": 0.0},
     "beyond-atlas": {"is_beyond_atlas": False},
+    "autopilot": {"autopilot_look_ms": 0, "replacement_interval_ms": 0},
 }
 """Kinds of faults, each with the fields of a fault plan that switch it off."""
 OF_FILES: Final = frozenset({"disk-errors", "misreads", "torn-writes", "lying-syncs", "beyond-atlas"})
@@ -200,9 +202,9 @@ def replay(
 
 def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
     chance, disks = random.Random(token.seed), random.Random(f"disks of {token.seed}")  # noqa: S311 - no secret
-    return token.options.applied(with_disks(draw_fault_plan(chance), disks, token.options.storage)), SeededChoices(
-        chance
-    )
+    autopilot = random.Random(f"autopilot of {token.seed}")  # noqa: S311 - no secret
+    plan = with_autopilot(with_disks(draw_fault_plan(chance), disks, token.options.storage), autopilot)
+    return token.options.applied(plan), SeededChoices(chance)
 
 
 def _run(

@@ -10,9 +10,9 @@ from typing import Final
 
 import attrs
 
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import ChoiceName
 from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, replay
-from raftlog.testing.simulator.simulation import ScheduleOutcome
 from raftlog.testing.simulator.violation import ViolationError
 
 _AFTER_MS: Final = 5_000

@@ -3,8 +3,9 @@
 
 import attrs
 
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.runs.schedule import Schedule, replay
-from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
+from raftlog.testing.simulator.simulation import Simulation
 from raftlog.testing.simulator.story import Story
 
 

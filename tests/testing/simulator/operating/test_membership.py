@@ -9,7 +9,7 @@ import pytest
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
-from raftlog.testing.simulator.membership import Membership
+from raftlog.testing.simulator.operating.membership import Membership
 from raftlog.testing.simulator.simulation import Simulation, replica_key
 
 

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.checks.ledger import Ledger
@@ -39,8 +39,10 @@ class Membership:
         self._make_directory = make_directory
         self._added_ms: dict[int, int] = {}
 
-    def change(self, leader: ReplicaProcess, now_ms: int) -> None:
-        """Ask a replica that believes to lead to add a voter, or to remove one. The last one remains.
+    def change(self, leader: ReplicaProcess, now_ms: int) -> AddRaftVoterRequest | RemoveRaftVoterRequest | None:
+        """Ask a replica that believes to lead to add a voter, or to remove one, and return what was asked, if anything.
+
+        The last voter remains.
 
         While a disk has lost records, none is removed: the others must suffice for an election.
 
@@ -54,15 +56,20 @@ class Membership:
         request: AddRaftVoterRequest | RemoveRaftVoterRequest
         may_remove = len(in_force) > _LEAST_VOTERS and not self._has_damage
         if may_remove and (not others or self._choices.happens(0.5, "removal")):
-            request = _removal(self._choices.pick(sorted(in_force), "removed"))
+            request = removal(self._choices.pick(sorted(in_force), "removed"))
         elif others:
             added = self._choices.pick(others, "added")
-            self._added_ms[added.id] = now_ms
-            request = _addition(added)
+            self.note_addition(added.id, now_ms)
+            request = addition(added.directory.identity)
         else:
-            return
+            return None
         leader.raft.receive_request(request, ReceivedRequest(ADMIN, 1, identity.listener))
         self._machines[identity.key.id].settle()
+        return request
+
+    def note_addition(self, replica_id: int, now_ms: int) -> None:
+        """Note that a leader is asked to add a replica."""
+        self._added_ms[replica_id] = now_ms
 
     def may_damage(self, machine: Machine, committed_end: int, now_ms: int) -> bool:
         """Whether a disk may be damaged, so that the other voters suffice for all that is to come: the atlas of faults.
@@ -125,12 +132,13 @@ def _may_be_added(machine: Machine, voters: frozenset[ReplicaKey]) -> bool:
     return ledger.key not in voters and not ledger.needs_others
 
 
-def _removal(key: ReplicaKey) -> RemoveRaftVoterRequest:
+def removal(key: ReplicaKey) -> RemoveRaftVoterRequest:
+    """Return the request to remove a voter."""
     return RemoveRaftVoterRequest(cluster_id=None, voter_id=key.id, voter_directory_id=key.directory_id or ZERO_UUID)
 
 
-def _addition(machine: Machine) -> AddRaftVoterRequest:
-    identity = machine.directory.identity
+def addition(identity: ReplicaIdentity) -> AddRaftVoterRequest:
+    """Return the request to add a replica as a voter."""
     return AddRaftVoterRequest(
         cluster_id=identity.cluster_id,
         timeout_ms=_TIMEOUT_MS,
