@@ -11,11 +11,12 @@ from raftlog.testing.simulator.application import SimulatedApplication
 from raftlog.testing.simulator.applications.checked_machine import Records, number_of, value_of
 from raftlog.testing.simulator.applications.registers import REGISTERS
 from raftlog.testing.simulator.checks.client_oracle import Told
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.client_history import ClientHistory
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.runs.schedule import Token, run_seed
-from raftlog.testing.simulator.simulation import ScheduleOutcome, Simulation
+from raftlog.testing.simulator.simulation import Simulation
 
 
 @functools.cache

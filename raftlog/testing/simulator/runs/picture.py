@@ -61,7 +61,9 @@ def _arrow(event: StoryEvent, start: int, end: int, count: int) -> str:
     left, right = sorted((start, end))
     first, last = left * _COLUMN_WIDTH + _COLUMN_WIDTH // 2, right * _COLUMN_WIDTH + _COLUMN_WIDTH // 2
     if start == end:
-        return f"{''.join(cells[:first])}(itself: {event.words})"
+        words = f"(itself: {event.words})"
+        first = max(0, min(first, len(cells) - len(words)))
+        return f"{''.join(cells[:first])}{words[: len(cells) - first]}"
     inside = last - first - 1
     words = event.words.removesuffix(" is lost")
     label = words if len(words) <= inside - 4 else words[: inside - 5] + "…"
