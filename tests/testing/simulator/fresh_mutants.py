@@ -142,52 +142,52 @@ FRESH_MUTANTS: Final = tuple(
     Mutant(name, rule, _SOURCE, plant, ())
     for name, rule, plant in (
         (
-            "F01 pre-votes count as votes",
+            "F1-pre-votes-count",
             "a candidate begins to count with its own vote alone",
             swapped(transitions, "next_role", _keep_pre_votes),
         ),
         (
-            "F02 a message waits for the oldest state",
+            "F2-oldest-state",
             "a message waits for all election states that were handed out before it",
             instead(Outbox, "_send", _wait_for_oldest),
         ),
         (
-            "F03 an epoch that starts where a log is truncated stays",
+            "F3-epoch-at-the-end",
             "an epoch without records is dropped with what the leader does not have",
             instead(LeaderEpochs, "truncated_from_end", _keep_epoch_at_end),
         ),
         (
-            "F04 the majority is that of the election",
+            "F4-majority-of-election",
             "the high watermark goes by the voters in force, not by those of the election",
             instead(leading_epoch, "advance_high_watermark", _count_by_electors),
         ),
         (
-            "F05 voters change before the epoch's first commit",
+            "F5-voters-before-commit",
             "a leader changes no voters before it has committed a record of its own epoch",
             instead(voter_change, "leader_refusal", _refuse_until_any_commit),
         ),
         (
-            "F06 a log that ends at the leader's start is not compared",
+            "F6-epoch-at-the-start",
             "a log whose last record differs from the snapshot that the leader starts at has diverged",
             instead(decisions, "validate_offset_and_epoch", _take_any_epoch_at_start),
         ),
         (
-            "F07 a snapshot names the voters of the log end",
+            "F7-snapshot-of-last-voters",
             "a snapshot names the voters in force at its own end",
             swapped(snapshots, "begin_snapshot", _name_last_voters),
         ),
         (
-            "F08 a fetch of old records confirms a read",
+            "F8-read-by-old-fetch",
             "a voter confirms a read by a record that was appended after the read began",
             instead(PendingReads, "note_fetch", _confirm_by_any_fetch),
         ),
         (
-            "F09 a listener that stops early has read all",
+            "F9-stopped-listener",
             "a listener goes on where it has stopped",
             swapped(ListenerContext, "close", _close_whole),
         ),
         (
-            "F10 marks of flushes are ignored beside a recovery point",
+            "F10-marks-ignored",
             "what was reported as flushed is durable, and its loss is a loss",
             instead_of_property(StoredDurablePoint, "durable_end_offset", _durable_by_point),
         ),

@@ -27,6 +27,7 @@ class Killer(NamedTuple):
 
 KILLERS: Final = (
     Killer("one-leader-per-epoch", "half-wins", 20),
+    Killer("one-leader-per-epoch", "F1-pre-votes-count", 5),
     Killer("one-vote-per-epoch", "votes-again", 10),
     Killer("epochs-rise", "epoch-back", 5),
     Killer("one-batch-per-offset-and-epoch", "K1-core", 10),
@@ -45,6 +46,7 @@ KILLERS: Final = (
     Killer("quarantine", "votes-in-quarantine", 10),
     Killer("quarantine", "counted-in-quarantine", 10),
     Killer("stored-before-sent", "R12-told", 5),
+    Killer("stored-before-sent", "F2-oldest-state", 5),
     Killer("acknowledged-is-committed", "R-acknowledged", 5),
     Killer("acknowledged-is-committed", "told-when-written", 5),
     Killer("failed-never", "R-unknown", 15),
@@ -56,6 +58,7 @@ KILLERS: Final = (
     Killer("offsets-in-order", "told-out-of-order", 5),
     Killer("one-uncommitted-voter-set", "voters-uncommitted", 90),
     Killer("voter-sets-overlap", "two-removed", 15),
+    Killer("commit-before-voters", "F5-voters-before-commit", 8, first=30),
     Killer("high-watermark-in-log", "high-watermark-past-end", 15),
     Killer("voter-history", "snapshot-without-voters", 5),
     Killer("durable-records-are-kept", "flush-without-sync", 6),
@@ -67,6 +70,7 @@ KILLERS: Final = (
     Killer("snapshot-is-committed", "snapshot-epoch", 10),
     Killer("listener-is-replay", "wrong-snapshot", 10),
     Killer("listener-in-order", "delivered-twice", 5),
+    Killer("listener-in-order", "F9-stopped-listener", 5),
     Killer("listener-is-committed", "delivered-early", 5),
     Killer("machine-fails", "machine-raises", 5),
     Killer("machine-check", "machine-checks", 5),
@@ -89,6 +93,8 @@ KILLERS: Final = (
     Killer("no-halt", "half-wins", 20),
     Killer("no-busy-loop", "no-pause", 5),
     Killer("recovery", "no-elections", 10),
+    Killer("recovery", "F3-epoch-at-the-end", 10, first=5),
+    Killer("recovery", "F4-majority-of-election", 6, first=2),
 )
 """Each invariant at least once."""
 

@@ -19,6 +19,7 @@ from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWater
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
+from tests.testing.simulator.fresh_mutants import FRESH_MUTANTS
 from tests.testing.simulator.planted_autopilot import AUTOPILOT
 from tests.testing.simulator.planted_disks import DISKS
 from tests.testing.simulator.planted_life import LIFE
@@ -305,7 +306,16 @@ _OF_CATALOGUE: Final = (
     "K24-core",
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
-BUGS: Final[dict[str, Mutant]] = {
-    each.name: each for each in (*_OWN, *LIFE, *DISKS, *AUTOPILOT, *MACHINES, *_CATALOGUED)
-}
+_OF_FRESH: Final = (
+    "F1-pre-votes-count",
+    "F2-oldest-state",
+    "F3-epoch-at-the-end",
+    "F4-majority-of-election",
+    "F5-voters-before-commit",
+    "F9-stopped-listener",
+)
+"""Those of the fresh mutants that few schedules find."""
+_FRESH: Final = tuple(each for each in FRESH_MUTANTS if each.name in _OF_FRESH)
+_ALL: Final = (*_OWN, *LIFE, *DISKS, *AUTOPILOT, *MACHINES, *_CATALOGUED, *_FRESH)
+BUGS: Final[dict[str, Mutant]] = {each.name: each for each in _ALL}
 """The bugs by name."""

@@ -157,6 +157,10 @@ class CommittedHistory:
             return None
         return self._commits[bisect_right(self._commits, batch.base_offset, key=_next_offset)].epoch
 
+    def has_committed_in(self, epoch: int) -> bool:
+        """Whether the leader of an epoch has committed a record of it."""
+        return any(each.epoch == epoch for each in reversed(self._commits))
+
     def content_of(self, batch: StoredBatch) -> RecordBatch:
         """Return a batch with its records."""
         return self._batches[batch.epoch, batch.base_offset][2]

@@ -71,18 +71,25 @@ class DiskWitness:
                 continue
             named = NamedVoters(offset, value)
             if is_leader:
-                self._check_change(ledger, named)
+                self._check_change(ledger, named, content.partition_leader_epoch)
             ledger.voter_sets.append(named)
             if is_leader:
                 self.history.advance(content.partition_leader_epoch)
 
-    def _check_change(self, ledger: Ledger, named: NamedVoters) -> None:
-        """Check that the voter set in force is committed when a leader names another, and that majorities overlap."""
+    def _check_change(self, ledger: Ledger, named: NamedVoters, epoch: int) -> None:
+        """Check that the voter set in force is committed when a leader names another, and that majorities overlap.
+
+        A leader that changes voters has committed a record of its own epoch. Without one, a set that an earlier leader
+        has named, and that is not in this log, could still become committed (Ongaro, raft-dev 2015).
+        """
         before = ledger.voter_sets[-1]
-        self.voter_changes += before.keys != named.keys
         is_committed = before.offset < self.history.end_offset
         check(is_committed, "one-uncommitted-voter-set", "{} after {}, which is not committed", named, before)
         check(majorities_meet(before.keys, named.keys), "voter-sets-overlap", "{} after {}", named, before)
+        if before.keys != named.keys:
+            self.voter_changes += 1
+            has_committed = self.history.has_committed_in(epoch)
+            check(has_committed, "commit-before-voters", "{} after {}, epoch {}", named, before, epoch)
 
     def synced(self, ledger: Ledger, end_offset: int) -> None:
         """Note that a log is durable up to an offset, exclusive."""

@@ -140,18 +140,56 @@ def test_votes_do_not_change() -> None:
         stored(ledger, QuorumStateData(1, leader_epoch=2, leader_id=1))
 
 
-def name_voters(disks: QuorumDisks, ids: range) -> None:
+def name_voters(disks: QuorumDisks, ids: range, epoch: int = 1) -> None:
     """Let the leader, replica 1, write a voter set."""
     ledger = disks.ledgers[1]
     voters = voters_record(voter_set_of(map(replica_key, ids)))
-    data = write_control_batch([voters], base_offset=ledger.end_offset, epoch=1, timestamp=0)
+    data = write_control_batch([voters], base_offset=ledger.end_offset, epoch=epoch, timestamp=0)
     disks.witness.appended(ledger, [RecordBatch(data)], is_leader=True)
+
+
+def settled_disks() -> QuorumDisks:
+    """Return three disks with a leader that has committed one batch of its epoch."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    disks.append((1, 2), 1)
+    disks.sync(1, 2)
+    return disks
+
+
+def test_a_leader_commits_before_it_changes_voters() -> None:
+    """A leader that names other voters before a record of its own epoch is committed is a violation."""
+    disks = settled_disks()
+    disks.lead(1, 2)
+    disks.append((1, 2), 2)
+    disks.sync(1)
+    with pytest.raises(ViolationError, match="commit-before-voters"):
+        name_voters(disks, range(1, 3), epoch=2)
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_other_voters_follow_the_first_commit(epoch: int) -> None:
+    """As soon as that record is committed, voters may be changed; the same voters may be named before."""
+    disks = settled_disks()
+    if epoch == 2:
+        disks.lead(1, 2)
+        disks.append((1, 2), 2)
+        disks.sync(1, 2)
+    name_voters(disks, range(1, 3), epoch)
+    assert disks.witness.voter_changes == 1
+
+
+def test_the_same_voters_need_no_commit() -> None:
+    """The first leader writes the voters of the bootstrap snapshot with the record that begins its epoch."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    name_voters(disks, range(1, 4))
+    assert disks.witness.voter_changes == 0
 
 
 def test_a_voter_change_waits_for_the_one_before() -> None:
     """A leader that names the next voters before the last ones are committed is a violation."""
-    disks = QuorumDisks(3)
-    disks.lead(1, 1)
+    disks = settled_disks()
     name_voters(disks, range(1, 3))
     with pytest.raises(ViolationError, match="one-uncommitted-voter-set"):
         name_voters(disks, range(1, 2))
@@ -159,19 +197,18 @@ def test_a_voter_change_waits_for_the_one_before() -> None:
 
 def test_new_voters_commit_their_own_record() -> None:
     """A voter set is in force from its own record on: both of two voters have to sync it."""
-    disks = QuorumDisks(3)
-    disks.lead(1, 1)
+    disks = settled_disks()
     name_voters(disks, range(1, 3))
     disks.sync(1)
-    assert disks.committed_end == 0
+    assert disks.committed_end == 1
     disks.witness.appended(disks.ledgers[2], [_batch_of(disks)], is_leader=False)
     disks.sync(2)
-    assert disks.committed_end == 1
+    assert disks.committed_end == 2
     name_voters(disks, range(1, 2))
 
 
 def _batch_of(disks: QuorumDisks) -> RecordBatch:
-    return disks.witness.history.content_of(disks.ledgers[1].batches[0])
+    return disks.witness.history.content_of(disks.ledgers[1].batches[-1])
 
 
 def test_majorities_of_successive_voter_sets_meet() -> None:
