@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of what a simulated replica runs that no schedule can find, by the reason."""
+
+from typing import Final
+
+BEYOND: Final = {
+    "peers that lie, are very many, or speak old versions": (
+        *("R-old-fetch", "R25", "K-response-partition", "K-fetch-response-partition", "K33-key", "K-own-report"),
+        *("R-static-places", "R-static-counts-once", "R-observers-starve", "R-static-waits", "R-one-read"),
+        *("R-same-directory", "K-chunk-topics", "R-snapshot-reads", "R-pins-end-for-good", "R-pins-end"),
+    ),
+    "an embedder that errs, or a function that the simulator does not use": (
+        *("S-nested-settle", "S-effects-lost", "S-work-refused", "S-watched-late", "R24-view", "R24-twice"),
+        *("R24-delivery", "R24-failed", "K11", "R-read-lease", "R-read-policy", "R20-unread", "R20-floor", "K17"),
+        *("K17-unchecked", "K34-delay", "K34-moved", "K15", "K15-truncated", "K-old-entry", "K-join-answers"),
+        *("R-membership-missed", "K27-size", "W1-above", "R9-directory", "S-lock", "S-fork", "S-fork-lock"),
+    ),
+    "what is only shown or kept, for operators": (
+        *("K-idle-observers", "K-described-directories", "K-silent-voters", "K-committed-voters"),
+        *("R-truncation-blame", "R17-silent", "R17-copy", "R17-copy-first", "R17-copy-again", "R17-copy-bound"),
+        *("K31-silent", "K31-kept", "K31-kept-snapshots", "W1-kept"),
+    ),
+    "cost, settings and bounds that no schedule reaches": (
+        *("K-room", "R-membership-cost", "R-no-pause", "R-no-pause-announcing", "R-fetch-waits"),
+        *("R-cleaning-interval", "R-linger-by-wall", "R-linger-begin", "S-memory", "R29-growth"),
+    ),
+    "codecs, and records that no leader writes": (
+        *("R-codec", "R-compressed", "R-compressed-leader", "K33-machine", "K41-records", "R21", "S-structure"),
+        *("R-upgrade-unwritable", "R31", "R31-empty", "R31-writer", "R31-accumulator", "R31-core"),
+    ),
+    "Kafka in the same directory": (
+        *("W3-kafkas", "W1-kafkas", "W1-kafkas-torn", "W1-overwritten", "W1-unwitnessed", "W1-old-epoch"),
+    ),
+}
+"""By the reason, names of ``kill_by_seeds.MUTANTS``."""
