@@ -403,6 +403,8 @@ class Simulation:
             process.application.is_hurried = True
         began_ms = self.timeline.now_ms
         self.timeline.run(began_ms + HEALING_MS, self._has_recovered)
+        for process in self.running:
+            self.workload.check_ended(process)
         if not self._has_recovered() and not self.plan.is_beyond_atlas:
             raise ViolationError("recovery", f"after {HEALING_MS} ms without faults: {self._description()}")
         healed_ms = self.timeline.now_ms - began_ms

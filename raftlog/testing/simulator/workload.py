@@ -109,6 +109,12 @@ class Workload:
                 self.history.read_confirmed(process, effect.number, effect.offset)
             self.oracle.read_confirmed(began, effect.offset, committed_end)
 
+    def check_ended(self, process: ReplicaProcess) -> None:
+        """Check that no client waits for a replica that does not lead: nothing would ever answer it."""
+        waiting = [*self._waiting.get(process, ()), *(number for each, number in self._reads if each is process)]
+        is_leader = isinstance(process.raft.role, Leader)
+        check(is_leader or not waiting, "requests-end", "{} leaves {} unanswered", process.raft.role, waiting)
+
     def crashed(self, process: ReplicaProcess) -> None:
         """Leave the clients of a process without an answer."""
         for append in self._waiting.pop(process, {}).values():

@@ -55,6 +55,7 @@ KILLERS: Final = (
     Killer("reads-see-what-is-known", "reads-without-leader-change", 20),
     Killer("reads-are-committed", "reads-uncommitted", 5),
     Killer("one-outcome", "told-twice", 5),
+    Killer("requests-end", "R-read-end", 12),
     Killer("offsets-in-order", "told-out-of-order", 5),
     Killer("one-uncommitted-voter-set", "voters-uncommitted", 90),
     Killer("voter-sets-overlap", "two-removed", 15),

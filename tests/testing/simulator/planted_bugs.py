@@ -304,6 +304,7 @@ _OF_CATALOGUE: Final = (
     "K1-core",
     "R-longer-log-votes",
     "K24-core",
+    "R-read-end",
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (
