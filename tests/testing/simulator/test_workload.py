@@ -9,6 +9,7 @@ import pytest
 from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.roles.roles import Leader, Unattached
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
+from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.client_oracle import ClientOracle
 from raftlog.testing.simulator.choices import ReplayedChoices
 from raftlog.testing.simulator.violation import ViolationError
@@ -33,7 +34,7 @@ class _Process:
 
 def _begun(kind: str) -> tuple[Workload, Any]:
     """Return clients of which one waits for an append, or for a read, of a process."""
-    workload, process = Workload(ClientOracle(), ReplayedChoices({})), _Process()
+    workload, process = Workload(ClientOracle(), ReplayedChoices({}), BUILT_IN), _Process()
     if kind == "append":
         workload.append(process)  # type: ignore[arg-type]
     else:
