@@ -47,7 +47,9 @@ def test_histories_are_linearizable() -> None:
     """Those of 40 schedules are, on the log in memory and on files."""
     done = run("--seeds", "0..40")
     assert done.returncode == 0, done.stdout + done.stderr
-    counts = {name: int(count.replace(",", "")) for count, name in re.findall(r"([\d,]+) (\w[\w ]*)", done.stdout)}
+    counts = {
+        name: int(count.replace(",", "")) for count, name in re.findall(r"(\d[\d,]*) ([a-z][a-z ]*)", done.stdout)
+    }
     assert counts["schedules"] == 40
     assert counts["on files"] >= 5
     assert counts["acknowledged"] >= 5_000
