@@ -93,6 +93,17 @@ class Common(Bank):
         """Make no accounts."""
 
 
+class Unsorted(Bank):
+    """The bank pays a fee to the first of a set, whose order is another one in each process."""
+
+    def apply(self, offset: int, command: bytes) -> None:
+        """Transfer, and take the fee from the last."""
+        super().apply(offset, command)
+        first, *_, last = set(NAMES)
+        self.accounts[first] += 1
+        self.accounts[last] -= 1
+
+
 class Raising(Bank):
     """It raises when there are many records."""
 

@@ -259,6 +259,7 @@ def _fields(token: Token, outcome: ScheduleOutcome) -> dict[str, Any]:
         **counts_of(outcome),
         "events": outcome.events,
         "trace": outcome.trace,
+        "states": outcome.states,
     }
 
 

@@ -167,7 +167,7 @@ class Simulation:
         Args:
             end_ms: to end at this time, if that is earlier, and not to let the quorum recover; None for the whole.
         """
-        violation, healed_ms = None, 0
+        violation, healed_ms, states = None, 0, 0
         try:
             for machine in self.machines.values():
                 machine.start()
@@ -175,6 +175,7 @@ class Simulation:
             self.timeline.run(SCHEDULE_MS if end_ms is None else min(end_ms, SCHEDULE_MS))
             if end_ms is None or end_ms > SCHEDULE_MS:
                 healed_ms = self._heal()
+            states = self.replay.states_crc()
         except ViolationError as error:
             violation = ViolationError(error.invariant, error.description)
         except Exception as error:  # Whatever comes out of the core is a violation.
@@ -208,6 +209,7 @@ class Simulation:
             healed_ms=healed_ms,
             ended_ms=self.timeline.now_ms,
             trace=self.timeline.trace,
+            states=states,
         )
 
     def _committed(self, batch: StoredBatch, content: RecordBatch) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog simulate --machine``: violations of a user's state machine are shown and shrunk, and no call hangs it."""
 
+import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -121,6 +123,21 @@ def test_a_timeout_that_is_none(text: str) -> None:
     done = simulated("--machine", BANK, "--machine-timeout", text)
     assert done.exit_code == 1
     assert "is not a number of seconds from 0.01 to 86,400" in done.complaints[-1]
+
+
+@pytest.mark.parametrize(("machine", "is_same"), [("bank:Bank", True), ("wrong_banks:Unsorted", False)])
+def test_states_in_processes_with_other_hashes(machine: str, is_same: bool) -> None:
+    """They are the same, unless the machine depends on the order of a set of texts."""
+    command = [*COMMAND, "simulate", "--machine", f"tests.testing.{machine}", "--schedules", "1", "--format", "jsonl"]
+    states = set()
+    for hash_seed in ("1", "2", "3"):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [*command, "-j", "1"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=HANG_S
+        )
+        (line,) = (json.loads(each) for each in done.stdout.splitlines()[:1])
+        states.add(line["states"])
+    assert (len(states) == 1) is is_same
 
 
 def run_hanging(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state that follows from what is committed, found by replaying all of it, and what a snapshot must have of it."""
 
+import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -90,6 +91,11 @@ class Replay:
                 self._ends.append(offset + 1)
                 self._states.append(self._machine.records())
         return self._states[bisect_right(self._ends, end_offset) - 1]
+
+    def states_crc(self) -> int:
+        """Return a checksum of the state after each record, equal in all processes if the machine is right."""
+        self.records_at(0)
+        return zlib.crc32(b"\0".join(b"".join(each) for each in self._states))
 
     def check_state(self, end_offset: int, found: Records, restores: Sequence[Restored]) -> None:
         """Check the state of an application that has read the records below an offset.

@@ -39,6 +39,7 @@ class ScheduleOutcome:
         healed_ms: how long the quorum took to recover when the faults had ended.
         ended_ms: the virtual time at the end.
         trace: equal for all runs of a seed.
+        states: a checksum of the state after each committed record; 0 after a violation.
     """
 
     violation: ViolationError | None
@@ -67,6 +68,7 @@ class ScheduleOutcome:
     healed_ms: int
     ended_ms: int
     trace: int
+    states: int
 
     @property
     def counts(self) -> bool:
