@@ -139,7 +139,7 @@ def _at_any_price(store: Any) -> None:
 
 
 def _of_any_leader(right: Wrong) -> Wrong:
-    return lambda *known, epoch_start_offset: right(*known, epoch_start_offset=0)
+    return lambda before, ends, majority_size, epoch_start_offset: right(before, ends, majority_size, 0)
 
 
 def _one_voter_less(ends: Iterable[int], majority_size: int) -> int | None:

@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
@@ -176,6 +177,8 @@ def _run(seed: int) -> ViolationError | None:
     signal.alarm(LIMIT_SECONDS)
     try:
         return run_seed(seed).violation
+    except Exception as error:  # Before the schedule has begun, as its directories are made.
+        return ViolationError("no-error", "".join(traceback.format_exception(error)))
     finally:
         signal.alarm(0)
 

@@ -104,6 +104,24 @@ def test_survivors_are_printed_at_the_end(monkeypatch: pytest.MonkeyPatch, capfd
     assert capfd.readouterr().out.splitlines()[-1] == "none survives"
 
 
+@pytest.mark.parametrize(
+    ("error", "found"), [(ValueError("no"), "1 | 1 | `no-error` 2"), (TypeError("no"), "| | falls over by itself")]
+)
+def test_an_error_before_a_schedule_begins(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], error: Exception, found: str
+) -> None:
+    """It counts as one in the schedule does."""
+
+    def fail(_: int) -> None:
+        raise error
+
+    monkeypatch.setattr(kill_by_seeds, "run_seed", fail)
+    monkeypatch.setattr("os.nice", lambda _: 0)
+    monkeypatch.setitem(MUTANTS, "wrong", Mutant("wrong", "", "", lambda: None, ()))
+    main(["wrong", "--starts", "2", "--most", "3", "--processes", "1"])
+    assert f"| wrong | {found}" in capfd.readouterr().out
+
+
 def test_an_unknown_mutant_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """It is an error of the command line, and the mutants are listed."""
     with pytest.raises(SystemExit):
