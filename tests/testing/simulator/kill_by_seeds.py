@@ -7,6 +7,7 @@ falls over by itself, as by a wrong number of arguments, has shown nothing.
 """
 
 import argparse
+import functools
 import gc
 import multiprocessing
 import os
@@ -21,6 +22,8 @@ from typing import Final
 
 import attrs
 
+from raftlog.testing.simulator.fault_plan import Storage
+from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token, run_seed
 from raftlog.testing.simulator.violation import ViolationError
 from tests.mutants import (
     of_accumulator,
@@ -48,7 +51,7 @@ from tests.mutants.planting import Mutant
 from tests.testing.simulator.beyond_seeds import BEYOND
 from tests.testing.simulator.fresh_mutants import FRESH_MUTANTS
 from tests.testing.simulator.planted_bugs import BUGS
-from tests.testing.simulator.run import is_slip, run_seed
+from tests.testing.simulator.run import is_slip
 
 RunSeed = Callable[[int], ViolationError | None]
 SPREAD: Final = 1000
@@ -173,24 +176,24 @@ def _end(_: int, __: FrameType | None) -> None:
     raise ViolationError(NO_END, f"a schedule takes more than {LIMIT_SECONDS} s")
 
 
-def _run(seed: int) -> ViolationError | None:
+def _run(storage: Storage, seed: int) -> ViolationError | None:
     signal.alarm(LIMIT_SECONDS)
     try:
-        return run_seed(seed).violation
+        return run_seed(Token(seed, ScheduleOptions(storage=storage))).violation
     except Exception as error:  # Before the schedule has begun, as its directories are made.
         return ViolationError("no-error", "".join(traceback.format_exception(error)))
     finally:
         signal.alarm(0)
 
 
-def _plant_and_judge(task: tuple[str, int, int]) -> SeedVerdict:
+def _plant_and_judge(task: tuple[str, int, int, Storage]) -> SeedVerdict:
     """Judge a mutant in this process, which is ended after that."""
-    name, starts, most = task
+    name, starts, most, storage = task
     signal.signal(signal.SIGALRM, _end)
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     gc.set_threshold(_GC_THRESHOLD)
     MUTANTS[name].plant()
-    return judge_by_seeds(name, _run, starts, most)
+    return judge_by_seeds(name, functools.partial(_run, storage), starts, most)
 
 
 def expected() -> list[str]:
@@ -199,9 +202,11 @@ def expected() -> list[str]:
     return [name for name in MUTANTS if name not in beyond]
 
 
-def verdicts(names: Sequence[str], starts: int, most: int, processes: int) -> Iterator[SeedVerdict]:
+def verdicts(
+    names: Sequence[str], starts: int, most: int, processes: int, storage: Storage = Storage.DRAWN
+) -> Iterator[SeedVerdict]:
     """Yield the verdict on each mutant, in order."""
-    tasks = [(name, starts, most) for name in names]
+    tasks = [(name, starts, most, storage) for name in names]
     with multiprocessing.get_context("fork").Pool(processes, maxtasksperchild=1) as pool:
         yield from pool.imap(_plant_and_judge, tasks)
 
@@ -213,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--starts", type=int, default=5, help="how many starting seeds: 0, 1000, 2000, ...")
     parser.add_argument("--most", type=int, default=200, help="schedules per starting seed")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--storage", type=Storage, choices=list(Storage), default=Storage.DRAWN, help="of the replicas")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in MUTANTS]
     if unknown:
@@ -220,7 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.nice(2)
     print("| mutant | median | worst | found by |\n|---|---:|---:|---|", flush=True)
     survivors = []
-    for verdict in verdicts(options.names or expected(), options.starts, options.most, options.processes):
+    names = options.names or expected()
+    for verdict in verdicts(names, options.starts, options.most, options.processes, options.storage):
         print(verdict, flush=True)
         if verdict.is_survivor:
             survivors.append(verdict.name)
