@@ -10,6 +10,7 @@
 from collections.abc import Callable, Iterable
 
 from raftlog.testing.simulator.applications.checked_machine import MachineKind, check_kind
+from raftlog.testing.simulator.fault_plan import Storage
 from raftlog.testing.simulator.runs.campaign import Totals
 from raftlog.testing.simulator.runs.schedule import SWITCHES, ScheduleOptions, Token, run_seed
 from raftlog.testing.simulator.violation import ViolationError
@@ -22,6 +23,7 @@ def run_schedules(
     *,
     voters: int | None = None,
     faults: Iterable[str] = SWITCHES,
+    storage: Storage = Storage.DRAWN,
 ) -> Totals:
     """Run a schedule for each seed, and return what has happened in all of them.
 
@@ -33,13 +35,14 @@ def run_schedules(
         seeds: each 0 or more.
         voters: how many voters there are at the start, 1 to 7; None lets each schedule draw it.
         faults: the kinds of faults that a schedule may draw, of ``SWITCHES``.
+        storage: what is under the replicas.
 
     Raises:
         ViolationError: an invariant did not hold; the description names the schedule, and how to look at it.
         OptionError: there are no such voters or faults.
     """
     check_kind(kind := MachineKind(machine))
-    options = ScheduleOptions(voters, frozenset(faults), kind=kind)
+    options = ScheduleOptions(voters, frozenset(faults), storage, kind)
     totals = Totals()
     for seed in seeds:
         token = Token(seed, options)

@@ -48,4 +48,7 @@ def test_a_bug_is_shrunk() -> None:
     """To the steps that it takes: a leader serves records that it has not synced, and loses them."""
     output = output_of("K1-core", "200", "shrunk")
     assert "ViolationError: one-batch-per-offset-and-epoch: " in output
-    assert re.findall(r"state\.(\w+)\(", output) == ["append", "pass_time", "crash", "teardown"]
+    first, *steps, last = re.findall(r"state\.(\w+)\(", output)
+    assert (first, last) == ("append", "teardown")
+    assert "crash" in steps
+    assert len(steps) <= 4

@@ -60,11 +60,14 @@ def test_histories_are_linearizable() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", BUGS, ids=lambda each: each.bug)
 def test_a_planted_bug_is_found_by_both(planted: Planted) -> None:
-    """The outside checker refutes a history within some seeds; in each run up to there both sides find it, or none."""
+    """The outside checker refutes a history within some seeds; in each run up to there both sides find it, or none.
+
+    But an acknowledged append that is lost at the end may be one that no later operation shows.
+    """
     done = run("--plant", planted.bug, "--seeds", f"0..{planted.seeds}", "--until-refuted")
     assert done.returncode == 1, done.stdout + done.stderr
     runs = list(LINE.finditer(done.stdout))
     assert [bool(each["refuted"]) for each in runs].count(True) == 1, done.stdout
     for each in runs:
-        is_ours = not planted.ours.isdisjoint(each["ours"].split(","))
-        assert bool(each["refuted"]) == is_ours, each[0]
+        ours = planted.ours & set(each["ours"].split(","))
+        assert bool(ours) if each["refuted"] else ours <= {LOST}, each[0]

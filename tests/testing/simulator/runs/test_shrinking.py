@@ -2,15 +2,19 @@
 """Shrunk schedules violate the same invariant, and none of their choices can be left out."""
 
 import multiprocessing
+import random
 from collections import Counter
 from typing import Any, Final
 
 import attrs
 import pytest
 
+from raftlog.testing.simulator.choices import RecordedChoices, SeededChoices
+from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay
 from raftlog.testing.simulator.runs.shrinking import shrink
+from raftlog.testing.simulator.simulation import Simulation
 from raftlog.testing.simulator.violation import ViolationError
 from tests.testing.simulator.planted_bugs import BUGS
 
@@ -110,11 +114,21 @@ def test_another_violation_is_not_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     assert shrunk.violation is other
 
 
+def _plainly_recorded(seed: int) -> tuple[Schedule, ViolationError]:
+    """Return a schedule on the model, without autopilots and their observers, and its violation."""
+    chance = random.Random(seed)
+    plan = draw_fault_plan(chance)
+    choices = RecordedChoices(SeededChoices(chance))
+    violation = Simulation(choices, plan).run().violation
+    assert violation is not None
+    return Schedule(plan, choices.deviations), violation
+
+
 def _shrunk_with(bug: str) -> tuple[str, bool, int, int]:
     """Plant a bug in this process, and return its name, whether the run without faults shows it, and the counts."""
     invariant, seed, _ = MINIMAL[bug]
     BUGS[bug].plant()
-    schedule, violation = violated(Token(seed))
+    schedule, violation = _plainly_recorded(seed)
     assert violation.invariant == invariant
     shrunk = shrink(schedule, violation)
     calm: Any = replay(attrs.evolve(shrunk.schedule, deviations={}))[1].violation
