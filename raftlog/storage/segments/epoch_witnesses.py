@@ -13,8 +13,9 @@ class EpochWitnesses:
     """Lists of epochs that were stored beside a log.
 
     Args:
-        witnesses: all lists that can be read. A batch's epoch is doubted only if at least two of them have an epoch for
-            its offset, and all of those contradict it.
+        witnesses: all lists that can be read. A batch's epoch is doubted only if at least two of them know something
+            of its offset, and all of those contradict it. Of offsets below its first entry, a list knows that no epoch
+            there is later: they are below the log start.
     """
 
     def __init__(self, witnesses: Iterable[LeaderEpochs] = ()) -> None:
@@ -31,6 +32,10 @@ class EpochWitnesses:
         """
         if epoch == previous_epoch and base_offset not in self._starts:
             return False
-        known = [each.epoch_for_offset(base_offset) for each in self._witnesses]
-        said = [each for each in known if each is not None]
-        return len(said) > 1 and epoch not in said
+        said = [_agrees(each, base_offset, epoch) for each in self._witnesses if each.entries]
+        return len(said) > 1 and not any(said)
+
+
+def _agrees(witness: LeaderEpochs, base_offset: int, epoch: int) -> bool:
+    known = witness.epoch_for_offset(base_offset)
+    return epoch <= witness.entries[0].epoch if known is None else epoch == known

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An epoch is doubted where all who know of it, two at least, say another."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,10 +23,22 @@ def test_the_first_batch_of_an_epoch_is_judged_by_all(
     witnesses: list[LeaderEpochs], base_offset: int, epoch: int
 ) -> None:
     """Where the epoch changes, each witness is asked: one that agrees is enough, and so is one alone that does not."""
-    said = {index: each.epoch_for_offset(base_offset) for index, each in enumerate(witnesses)}
-    known = [each for each in said.values() if each is not None]
+    allowed = [
+        range(each.entries[0].epoch + 1) if known is None else (known,)
+        for each in witnesses
+        if each.entries
+        for known in [each.epoch_for_offset(base_offset)]
+    ]
     contradicts = EpochWitnesses(witnesses).contradict(base_offset, epoch, epoch - 1)
-    assert contradicts == (len(known) >= 2 and epoch not in known)
+    assert contradicts == (len(allowed) >= 2 and all(epoch not in each for each in allowed))
+
+
+@pytest.mark.parametrize(("epoch", "is_doubted"), [(5, False), (6, False), (7, True), (2054, True)])
+def test_no_epoch_below_the_log_start_is_later_than_the_first_one_that_is_known(epoch: int, is_doubted: bool) -> None:
+    """A log that starts in the middle of a segment has older batches before its start, whose epochs are not stored."""
+    known = LeaderEpochs([EpochEntry(6, 304)])
+    assert EpochWitnesses([known, known]).contradict(250, epoch, 5) == is_doubted
+    assert not EpochWitnesses([known]).contradict(250, epoch, 5)
 
 
 @given(st.lists(caches, max_size=3), st.lists(st.integers(0, 6), max_size=9).map(sorted))
