@@ -56,9 +56,8 @@ class DiskWitness:
         """Note batches that are at the end of a log now; they are not durable yet."""
         for content in batches:
             before = ledger.batches[-1] if ledger.batches else None
-            base_offset, next_offset = content.base_offset, content.next_offset
-            assert base_offset == ledger.end_offset
-            batch = StoredBatch(base_offset, content.partition_leader_epoch, next_offset, content.crc)
+            batch = StoredBatch.of(content)
+            assert batch.base_offset == ledger.end_offset
             self.history.note_batch(batch, before, content)
             ledger.batches.append(batch)
             if content.is_control:

@@ -2,11 +2,12 @@
 """What one directory holds, written down as its disk was told: batches, what is durable, and the election state."""
 
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import attrs
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.voters.voter_set import ReplicaKey
 
@@ -25,6 +26,11 @@ class StoredBatch(NamedTuple):
     epoch: int
     next_offset: int
     crc: int
+
+    @classmethod
+    def of(cls, batch: RecordBatch) -> Self:
+        """Return a batch as a ledger has it."""
+        return cls(batch.base_offset, batch.partition_leader_epoch, batch.next_offset, batch.crc)
 
 
 class NamedVoters(NamedTuple):

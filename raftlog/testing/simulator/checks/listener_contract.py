@@ -59,7 +59,7 @@ class ListenerContract:
 
     def read(self, batch: RecordBatch) -> None:
         """Check that a batch is committed."""
-        known = StoredBatch(batch.base_offset, batch.partition_leader_epoch, batch.next_offset, batch.crc)
+        known = StoredBatch.of(batch)
         check(self._history.is_committed(known), "listener-is-committed", "{} is not committed", known)
 
     def closed(self, next_offset: int | None) -> None:

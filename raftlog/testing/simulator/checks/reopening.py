@@ -40,11 +40,6 @@ class FoundLog:
     snapshots: Mapping[OffsetAndEpoch, bytes]
 
 
-def stored(batch: RecordBatch) -> StoredBatch:
-    """Return a batch as the ledger has it."""
-    return StoredBatch(batch.base_offset, batch.partition_leader_epoch, batch.next_offset, batch.crc)
-
-
 def check_log(
     witness: DiskWitness, ledger: Ledger, found: FoundLog, truncating_to: int | None, *, is_damaged: bool
 ) -> int:
@@ -64,7 +59,7 @@ def check_log(
     if found.start_offset > ledger.start_offset:
         _move_start(witness, ledger, found, is_damaged=is_damaged)
     known = ledger.batches[ledger.index_of(found.start_offset) :]
-    names = [stored(each) for each in found.batches if each.base_offset >= ledger.start_offset]
+    names = [StoredBatch.of(each) for each in found.batches if each.base_offset >= ledger.start_offset]
     for one, other in zip(names, known, strict=False):
         check(one == other, "disk-damage-is-found", "{} has {}, and was given {}", ledger.key, one, other)
     lost = max(0, len(known) - len(names))

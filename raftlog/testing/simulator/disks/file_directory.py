@@ -142,13 +142,12 @@ class FileDirectory:
         """Crash the machine, perhaps in the middle of its work, and again while the log is opened."""
         replica_id = self.identity.key.id
         self._end(choices, jobs)
-        mark = self.disk.files.contents().get(_MARK_PATH, b"")
         self._is_torn = is_torn = choices.happens(self._torn_crashes, "torn-crash", replica_id) and may_damage()
         is_lie = choices.happens(self._lies, "lying-sync", replica_id) and may_damage()
         self._counts["torn-crash"] += is_torn
         self.disk.crash(choices, is_torn=is_torn)
         if is_lie:
-            self._lose_synced(mark, choices)
+            self._lose_synced(choices)
         while choices.happens(_RECOVERY_CRASHES, "recovery-crash", replica_id):
             self._counts["recovery-crash"] += 1
             self.disk.fail_after(choices.number(1, _STEPS_OF_RECOVERY, "recovery-steps", replica_id))
@@ -181,7 +180,7 @@ class FileDirectory:
         self.open()
         return self._lost
 
-    def _lose_synced(self, mark: bytes, choices: Choices) -> None:
+    def _lose_synced(self, choices: Choices) -> None:
         """Lose the end of the last segment, although it was synced, and keep the flush mark, which was not.
 
         That is so if its file has a name, and the recovery point is of its generation: the loss can be found.
@@ -191,7 +190,7 @@ class FileDirectory:
         if last is None:
             return
         lost = choices.number(1, _SEGMENT_BYTES // 4, "lost-bytes", self.identity.key.id)
-        changed = {_MARK_PATH: mark}
+        changed = {_MARK_PATH: self.disk.before.get(_MARK_PATH, b"")}
         changed |= {path: data[: max(0, len(data) - lost)] for path, data, _ in state if path == last and data}
         after = tuple((path, changed.get(path, data), is_only) for path, data, is_only in state)
         known_end = load_durable_point(MemoryFileSystem(after), PATH).durable_end_offset

@@ -9,8 +9,8 @@ import pytest
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import QuorumStateData
-from raftlog.testing.simulator.checks.ledger import NamedVoters
-from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state, stored
+from raftlog.testing.simulator.checks.ledger import NamedVoters, StoredBatch
+from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state
 from raftlog.testing.simulator.violation import ViolationError
 from tests.quorum.messages import records_at
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
@@ -66,7 +66,7 @@ def test_what_an_append_has_not_reported_may_be_there() -> None:
     """A write that failed may have written whole batches."""
     lost, known = open_with(log_with(batches(8)), is_damaged=False)
     assert (lost, known.ledgers[1].end_offset) == (0, 8)
-    assert known.ledgers[1].batches == [stored(each) for each in batches(8)]
+    assert known.ledgers[1].batches == [StoredBatch.of(each) for each in batches(8)]
 
 
 @pytest.mark.parametrize(
