@@ -318,20 +318,20 @@ class Simulation:
         """Let an operation of a disk fail, or fill a disk for a while."""
         if self._choices.happens(1, "disk-error"):
             machine = self._victim()
-            directory, kind = machine.directory, self._choices.pick(ERRORS, "disk-error-kind")
+            disk, kind = machine.directory.disk, self._choices.pick(ERRORS, "disk-error-kind")
             is_allowed = kind != "read-error" or self.may_damage(machine)  # An open takes what it cannot read for lost.
-            if isinstance(directory, FileDirectory) and is_allowed:
-                directory.disk.plan_error(kind, self._choices)
-                self._after(1500, directory.disk.free, "disk-full-time")
+            if disk is not None and is_allowed:
+                disk.plan_error(kind, self._choices)
+                self._after(1500, disk.free, "disk-full-time")
         self._after(self.plan.disk_error_interval_ms, self._fail_disk, "disk-error-interval")
 
     def _misread(self) -> None:
         """Let a read of a disk return wrong bytes, unless its replica may be needed."""
         if self._choices.happens(1, "misread"):
             machine = self._victim()
-            kind = self._choices.pick(MISREADS, "misread-kind")
-            if isinstance(machine.directory, FileDirectory) and self.may_damage(machine):
-                machine.directory.disk.plan_misread(kind, self._choices)
+            disk, kind = machine.directory.disk, self._choices.pick(MISREADS, "misread-kind")
+            if disk is not None and self.may_damage(machine):
+                disk.plan_misread(kind, self._choices)
         self._after(self.plan.misread_interval_ms, self._misread, "misread-interval")
 
     def _cut(self) -> None:
@@ -397,9 +397,8 @@ class Simulation:
         for machine in self.machines.values():
             machine.is_crash_armed = False
             machine.resume()
-            directory = machine.directory
-            if isinstance(directory, FileDirectory):
-                directory.disk.heal()
+            if machine.directory.disk is not None:
+                machine.directory.disk.heal()
             machine.start()
         for process in self.running:
             process.application.is_hurried = True

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.runs import schedule
@@ -19,6 +20,9 @@ from raftlog.testing.simulator.simulation import SCHEDULE_MS
 from raftlog.testing.simulator.violation import ViolationError
 from tests.mutants.kill_matrix import SLIPS
 from tests.testing.simulator.planted_bugs import BUGS
+
+_CLOCK_S: Final = 0.01
+"""Steps of the clock of CPU time."""
 
 
 def run_seed(seed: int) -> ScheduleOutcome:
@@ -73,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"seed {seed}: {totals.violations[token]}\n  {command_of(seed, options.plant)}", flush=True)
             if options.until is not None:
                 break
-    seconds, cpu_s = time.monotonic() - started, sum(os.times()[:4]) - cpu_before_s
+    seconds = time.monotonic() - started
+    cpu_s = max(sum(os.times()[:4]) - cpu_before_s, _CLOCK_S)
     sums = {"schedules": totals.schedules, **totals.sums, "events": totals.events}
     print(", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sums.items()))
     print(f"{totals.counting:,} schedules count; {len(totals.violations)} violations")

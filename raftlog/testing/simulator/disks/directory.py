@@ -13,6 +13,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.choices import Choices
+from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import VoterSet
 
@@ -45,6 +46,11 @@ class Directory(Protocol):
     @property
     def election_state(self) -> ElectionStateStore:
         """The election state, as the last open found it."""
+        ...
+
+    @property
+    def disk(self) -> SimulatedDisk | None:
+        """The disk, whose operations can be made to fail; None if the directory is a model, without operations."""
         ...
 
     @property

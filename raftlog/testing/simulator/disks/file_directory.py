@@ -40,7 +40,7 @@ not done, and again while the log is opened."""
 PATH: Final = "__cluster_metadata-0"
 _SEGMENT_BYTES: Final = 6_000
 _STEPS_OF_WORK: Final = 12
-_STEPS_OF_RECOVERY: Final = 40
+_STEPS_OF_RECOVERY: Final = 100
 _RECOVERY_CRASHES: Final = 0.15
 _MARK_PATH: Final = f"{PATH}/{FLUSH_MARK_NAME}"
 

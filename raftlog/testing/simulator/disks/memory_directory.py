@@ -65,6 +65,7 @@ class MemoryDirectory:
         kraft_version: the first one. At 0 the voters are static: no snapshot names them.
     """
 
+    disk = None
     has_failed = was_damaged = is_suspect = False
 
     def __init__(

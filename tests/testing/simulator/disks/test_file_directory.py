@@ -12,6 +12,7 @@ from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.testing.contracts.made_batches import raft_batch
+from raftlog.testing.file_system.faults import Fault, Step
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
@@ -106,6 +107,64 @@ def test_work_under_way_is_not_done_done_or_cut() -> None:
         counts += found._counts
     assert ends >= {3, 4, 5}
     assert set(counts) == set(CRASH_FAULTS)
+
+
+class _CutAt(ReplayedChoices):
+    """Choices by which one crash of a kind comes after so many steps of the disk."""
+
+    def __init__(self, kind: str, steps: int) -> None:
+        super().__init__({})
+        self._kind, self._steps = kind, steps
+
+    def happens(self, probability: float, kind: str, *of: int) -> bool:
+        """Happens once, if it is the crash."""
+        is_it, self._kind = kind == self._kind, self._kind if kind != self._kind else ""
+        return is_it
+
+    def number(self, start: int, stop: int, kind: str, *of: int, calm: int | None = None) -> int:
+        """Return the steps."""
+        if kind not in ("work-steps", "recovery-steps"):
+            return super().number(start, stop, kind, *of, calm=calm)
+        assert start <= self._steps < stop
+        return self._steps
+
+
+def is_cut(kind: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a flush, or an open after a crash, does not come to its end if the disk ends after so many steps."""
+    right, struck = Fault.strikes, Counter[bool]()
+
+    def strikes(self: Fault, step: Step) -> bool:
+        is_struck = right(self, step)
+        struck[is_struck] += 1
+        return is_struck
+
+    found = filled()
+    with monkeypatch.context() as patched:
+        patched.setattr(Fault, "strikes", strikes)
+        found.crash(_CutAt(kind, steps), [found.log.prepare_flush().run], no)
+    return struck[True] > 0
+
+
+@pytest.mark.parametrize(("kind", "most"), [("work-cut", 11), ("recovery-crash", 99)])
+def test_work_and_recovery_are_cut_at_every_step(kind: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first to the last one: the largest number of steps that may be drawn is more than there are."""
+    cut = [is_cut(kind, steps, monkeypatch) for steps in range(1, most + 1)]
+    assert cut[0]
+    assert not cut[-1]
+    assert cut == sorted(cut, reverse=True)
+    with pytest.raises(AssertionError):
+        is_cut(kind, most + 1, monkeypatch)
+
+
+def test_a_share_of_the_opens_after_a_crash_is_cut() -> None:
+    """15 in a hundred crash once more, and 15 in a hundred of these again: 0.15 / 0.85 of the crashes."""
+    counts: Counter[str] = Counter()
+    crashes = 150
+    for seed in range(crashes):
+        found = filled()
+        found.crash(SeededChoices(random.Random(seed)), (), no)
+        counts += found._counts
+    assert 0.12 * crashes <= counts["recovery-crash"] <= 0.24 * crashes
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,9 +9,11 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import RecordedChoices, SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
+from raftlog.testing.simulator.runs import shrinking
 from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.simulation import Simulation
@@ -112,6 +114,29 @@ def test_another_violation_is_not_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     shrunk = shrink(schedule, other, 5)
     assert shrunk.schedule == schedule
     assert shrunk.violation is other
+
+
+@pytest.mark.parametrize(("invariant", "end_ms"), [("test", 1_700 + 5_000), ("recovery", None)])
+def test_a_violation_may_come_five_seconds_later(
+    invariant: str, end_ms: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schedules are run for so long after the best one so far; a quorum that does not recover shows it at the end."""
+    crashing(monkeypatch)
+    schedule, _ = violated(Token(0))
+    ends: list[int | None] = []
+
+    def ended(candidate: Schedule, end_ms: int | None = None) -> tuple[Schedule, ScheduleOutcome]:
+        ends.append(end_ms)
+        outcome = attrs.evolve(whole, violation=ViolationError(invariant, "fails"), ended_ms=1_700)
+        return candidate, outcome
+
+    _, whole = replay(schedule)
+    monkeypatch.setattr(shrinking, "replay", ended)
+    shrunk = shrink(schedule, ViolationError(invariant, "fails"))
+    assert shrunk.is_finished
+    assert shrunk.schedule.deviation_count == 0
+    assert ends[0] is None
+    assert set(ends[1:]) == {end_ms}
 
 
 def _plainly_recorded(seed: int) -> tuple[Schedule, ViolationError]:
