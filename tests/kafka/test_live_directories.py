@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
+import pytest
 
 from tests.kafka import dump_tool
 from tests.kafka.live_quorum import BROKER, CONTROLLERS, LiveQuorum
@@ -61,6 +62,7 @@ def arguments(verb: str, live: LiveQuorum) -> Iterator[str | Path]:
     yield live.path / f"n{BROKER}" / "deleted-0" if verb == "dump-log" else live.path
 
 
+@pytest.mark.longest
 def test_a_running_quorum_is_not_blamed(tmp_path: Path) -> None:
     """No verb tells anything above harmless, while a controller is killed and started again.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from raftlog.disk_work import nothing
 from raftlog.errors import RaftLogError
 from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead, SendRequest, SendResponse
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.api_versions_messages import (
@@ -17,6 +18,7 @@ from raftlog.records.messages.raft.api_versions_messages import (
 )
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.checks.voter_history import check_leader
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.directory import Directory, DiskJob
 from raftlog.testing.simulator.fault_plan import FaultPlan
@@ -260,6 +262,8 @@ class Machine:
             self._end_failed()
             return
         process.check_voter_history()
+        if isinstance(raft.role, Leader):
+            check_leader(self.directory.ledger)
         self._settle_count += 1
         if self._settle_count % _SETTLES_PER_CHECK == 0:
             for queue in raft.status.queues:

@@ -17,6 +17,7 @@ from raftlog.quorum.roles import starting, votes
 from raftlog.quorum.roles.roles import Prospective, Resigned, Unattached
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWatermark
 from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.voters.voter_set import VoterSet
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.planting import Mutant, Wrong, all_of, instead, instead_of_property, missing, swapped
 from tests.testing.simulator.fresh_mutants import FRESH_MUTANTS
@@ -205,6 +206,14 @@ def _without_what_began_the_epoch(right: Wrong) -> Wrong:
     return begin
 
 
+def _only_to_better_logs(right: Wrong) -> Wrong:
+    def may_grant_vote(core: Any, candidate: Any, log_end: Any, *, is_pre_vote: bool) -> bool:
+        is_better = is_pre_vote or log_end != core.log.end
+        return is_better and bool(right(core, candidate, log_end, is_pre_vote=is_pre_vote))
+
+    return may_grant_vote
+
+
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
     return Mutant(name, rule, "", plant, ())
 
@@ -215,6 +224,21 @@ _OWN: Final = (
         "half-wins",
         "a majority of votes wins an election",
         instead_of_property(votes.Votes, "is_won", _with_half_of_the_votes(None)),
+    ),
+    _bug(
+        "voters-by-id",
+        "a voter is a replica with its directory",
+        instead(VoterSet, "is_voter", lambda voters, key: key.id in voters.voters),
+    ),
+    _bug(
+        "stands-unflushed",
+        "a replica stands when its log is durable and at rest",
+        instead_of_property(LocalReplica, "may_begin_election", lambda core: core.may_stand and core.is_voter),
+    ),
+    _bug(
+        "refuses-equal-logs",
+        "a vote is given to a candidate whose log is as good as one's own",
+        swapped(votes_asked, "may_grant_vote", _only_to_better_logs),
     ),
     _bug("epoch-back", "the epoch never falls", swapped(starting, "starting_role", _forgetting_the_epoch)),
     _bug(
@@ -305,6 +329,7 @@ _OF_CATALOGUE: Final = (
     "R-longer-log-votes",
     "K24-core",
     "R-read-end",
+    "K9-resigns",
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

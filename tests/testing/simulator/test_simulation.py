@@ -111,6 +111,7 @@ def broken() -> ScheduleOutcome:
 
 
 @pytest.mark.slow
+@pytest.mark.longest
 def test_many_schedules() -> None:
     """No invariant is violated in 500 schedules, of which nine in ten count."""
     command = [sys.executable, "-m", "tests.testing.simulator.run", "--seeds", "0..500", "--processes", "2"]

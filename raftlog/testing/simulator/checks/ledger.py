@@ -121,6 +121,11 @@ class Ledger:
         """Whether the replica cannot vote or stand, because of its disk, so that the others must suffice."""
         return self.is_quarantined or self.is_vote_lost or self.is_refused or not self.voter_sets[-1].keys
 
+    def names_as_voter(self, key: ReplicaKey) -> bool:
+        """Whether the last voter set names a replica: at kraft.version 0 by its id, whatever its directory is."""
+        keys = self.voter_sets[-1].keys
+        return key in keys if self.levels[-1][1] else key.id in {each.id for each in keys}
+
     def synced_to(self, end_offset: int) -> None:
         """Note up to where the log is durable, exclusive."""
         self.durable_end = end_offset

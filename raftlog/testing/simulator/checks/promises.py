@@ -101,7 +101,9 @@ class PromiseCheck:
             check(is_durable, "fetch-is-durable", "{} fetches from {}", sender, asked.fetch_offset)
             self._check_high_watermark(sender, asked.high_watermark)
         elif isinstance(request, VoteRequest):
-            if not request.topics[0].partitions[0].pre_vote:
+            ballot = request.topics[0].partitions[0]
+            _check_candidate(sender, ballot)
+            if not ballot.pre_vote:
                 self._check_vote(sender, epoch, sender.key.id)
         elif isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest):
             leader = None if sender.state is None else sender.state.leader_id
@@ -115,9 +117,11 @@ class PromiseCheck:
         elif isinstance(response, DescribeQuorumResponse) and response.topics:
             self._check_high_watermark(sender, response.topics[0].partitions[0].high_watermark)
         elif isinstance(request, VoteRequest) and isinstance(response, VoteResponse) and response.topics:
-            given = response.topics[0].partitions[0]
+            given, ballot = response.topics[0].partitions[0], request.topics[0].partitions[0]
             if given.vote_granted and not given.error_code:
-                self._granted(sender, request.topics[0].partitions[0])
+                self._granted(sender, ballot)
+            elif not given.error_code and not ballot.pre_vote:
+                _check_refusal(sender, ballot)
 
     def _check_high_watermark(self, sender: Ledger, high_watermark: int) -> None:
         is_committed = high_watermark <= self._witness.history.end_offset
@@ -145,6 +149,37 @@ class PromiseCheck:
             last = sender.batch_before(sender.durable_end)
             known = max(known, last.epoch if last is not None else 0)
         check(epoch <= known, "stored-before-sent", "{} names epoch {}", sender, epoch)
+
+
+def _check_candidate(candidate: Ledger, asked: VoteRequestPartitionData) -> None:
+    """Check that a replica that asks for votes is a voter by its own log, and asks with all of it, which is durable."""
+    is_voter = candidate.names_as_voter(candidate.key)
+    check(is_voter, "candidates-are-voters", "{} asks for votes, and its log names {}", candidate, candidate.voter_sets)
+    last, end_offset = candidate.batch_before(candidate.end_offset), candidate.end_offset
+    epochs = {0 if last is None else last.epoch}
+    if candidate.epoch_start[1] == end_offset:  # It has begun to lead, and written nothing.
+        epochs.add(candidate.epoch_start[0])
+    is_right = asked.last_offset == end_offset == candidate.durable_end and asked.last_offset_epoch in epochs
+    check(is_right, "candidates-name-their-log", "{} asks for votes with {}", candidate, asked)
+
+
+def _check_refusal(voter: Ledger, ballot: VoteRequestPartitionData) -> None:
+    """Check that a replica that refuses a vote has a reason, whether it knows that it is a voter or not.
+
+    It has given its vote to another one, knows a leader of the epoch, has the better log, or has lost something.
+    """
+    state, last = voter.state, voter.batch_before(voter.end_offset)
+    has_better_log = (0 if last is None else last.epoch, voter.end_offset) > (
+        ballot.last_offset_epoch,
+        ballot.last_offset,
+    )
+    is_bound = state is not None and (
+        state.leader_epoch > ballot.replica_epoch
+        or state.leader_id != _NO_ID
+        or state.voted_id not in (_NO_ID, ballot.replica_id)
+    )
+    has_reason = has_better_log or is_bound or voter.needs_others
+    check(has_reason, "votes-are-given", "{} refuses {}", voter, ballot)
 
 
 def _check_quarantine(sender: Ledger, request: RaftRequest) -> None:

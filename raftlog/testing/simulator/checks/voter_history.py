@@ -25,3 +25,9 @@ def check_voter_history(ledger: Ledger, first_offset: int, found: Sequence[Named
     check(list(found) == expected, "voter-history", "{}: {}, not {}", ledger.key, found, expected)
     level = ledger.levels[-1][1]
     check(kraft_version == level, "voter-history", "{}: kraft.version {}, not {}", ledger.key, kraft_version, level)
+
+
+def check_leader(ledger: Ledger) -> None:
+    """Check that a leader, whose ledger this is, does not know that its removal is committed."""
+    is_voter = ledger.names_as_voter(ledger.key) or ledger.voter_sets[-1].offset >= ledger.high_watermark
+    check(is_voter, "removed-leaders-resign", "{} leads, after its removal is committed", ledger)

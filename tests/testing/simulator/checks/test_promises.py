@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A message that promises more than its sender's disk holds is a violation."""
 
+import contextlib
 import typing
 
 import attrs
@@ -16,6 +17,7 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
 )
+from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.checks.promises import NAMED_EPOCHS, PromiseCheck
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.voter_set import ReplicaKey
@@ -96,16 +98,103 @@ def test_a_leader_has_stored_that_it_leads(disks: QuorumDisks, promises: Promise
 
 
 def test_a_vote_is_durable(disks: QuorumDisks, promises: PromiseCheck) -> None:
-    """A vote that is told is stored; one that is rejected, and a pre-vote, need nothing."""
+    """A vote that is told is stored; a pre-vote needs nothing."""
     store(disks, leader_epoch=1)
     request, ledger = vote_request(TWO, 1, END), disks.ledgers[1]
-    promises.response_sent(ledger, request, vote_response(is_granted=False, epoch=1))
     pre_vote = vote_request(TWO, 1, END, is_pre_vote=True)
     promises.response_sent(ledger, pre_vote, vote_response(is_granted=True, epoch=1))
     with pytest.raises(ViolationError, match="stored-before-sent"):
         promises.response_sent(ledger, request, vote_response(is_granted=True, epoch=1))
     store(disks, leader_epoch=1, voted_id=2)
     promises.response_sent(ledger, request, vote_response(is_granted=True, epoch=1))
+
+
+@pytest.mark.parametrize("is_pre_vote", [False, True])
+def test_a_candidate_is_a_voter(disks: QuorumDisks, promises: PromiseCheck, is_pre_vote: bool) -> None:
+    """By its own log: by its id and directory, or at kraft.version 0 by its id."""
+    store(disks, leader_epoch=1, voted_id=1)
+    ledger, other = disks.ledgers[1], attrs.evolve(ONE, directory_id=TWO.directory_id)
+    request = vote_request(ONE, 1, END, is_pre_vote=is_pre_vote)
+    ledger.voter_sets.append(NamedVoters(-1, frozenset([other, TWO])))
+    with pytest.raises(ViolationError, match="candidates-are-voters"):
+        promises.request_sent(ledger, request)
+    ledger.levels.append((-1, 0))
+    promises.request_sent(ledger, request)
+
+
+@pytest.mark.parametrize("is_pre_vote", [False, True])
+def test_a_candidate_names_its_log(disks: QuorumDisks, promises: PromiseCheck, is_pre_vote: bool) -> None:
+    """All of it, once it is durable, with the last epoch that it has written in, or has begun at its end."""
+
+    def ask(end_offset: int, epoch: int) -> None:
+        request = vote_request(ONE, 2, OffsetAndEpoch(end_offset, epoch), is_pre_vote=is_pre_vote)
+        promises.request_sent(disks.ledgers[1], request)
+
+    store(disks, leader_epoch=2, voted_id=1)
+    disks.append((1,), 1)
+    with pytest.raises(ViolationError, match="candidates-name-their-log"):
+        ask(1, 1)
+    disks.sync(1)
+    ask(1, 1)
+    for end_offset, epoch in ((0, 1), (2, 1), (1, 0), (1, 2)):
+        with pytest.raises(ViolationError, match="candidates-name-their-log"):
+            ask(end_offset, epoch)
+    disks.lead(1, 2)
+    ask(1, 2)
+    disks.append((1,), 2)
+    disks.sync(1)
+    ask(2, 2)
+    with pytest.raises(ViolationError, match="candidates-name-their-log"):
+        ask(1, 2)
+
+
+def refuse(disks: QuorumDisks, promises: PromiseCheck, end: OffsetAndEpoch = END, epoch: int = 2) -> None:
+    """Let replica 1 refuse its vote to replica 2."""
+    promises.response_sent(
+        disks.ledgers[1], vote_request(TWO, epoch, end), vote_response(is_granted=False, epoch=epoch)
+    )
+
+
+def test_a_vote_is_refused_for_a_reason(disks: QuorumDisks, promises: PromiseCheck) -> None:
+    """Another vote, a leader, a later epoch, a better log, or something lost; an equal log is no reason, nor none."""
+    reasons = ({"voted_id": 3}, {"voted_id": 1}, {"leader_id": 3}, {"leader_id": 1})
+    for epoch, reason in enumerate(reasons, 1):
+        store(disks, leader_epoch=epoch, **reason)
+        refuse(disks, promises, epoch=epoch)
+    store(disks, leader_epoch=9)
+    refuse(disks, promises, epoch=8)
+    for epoch, reason in enumerate(({}, {"voted_id": 2}), 10):
+        store(disks, leader_epoch=epoch, **reason)
+        with pytest.raises(ViolationError, match="votes-are-given"):
+            refuse(disks, promises, epoch=epoch)
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "epoch", "is_better"), [(1, 1, True), (1, 2, False), (2, 1, False), (9, 0, True)]
+)
+def test_a_better_log_is_a_reason(
+    disks: QuorumDisks, promises: PromiseCheck, end_offset: int, epoch: int, is_better: bool
+) -> None:
+    """By the epoch of the last record first, and then by the log end."""
+    store(disks, leader_epoch=3)
+    disks.append((1,), 1, count=2)
+    outcome = contextlib.nullcontext() if is_better else pytest.raises(ViolationError, match="votes-are-given")
+    with outcome:
+        refuse(disks, promises, OffsetAndEpoch(end_offset, epoch), 3)
+
+
+def test_who_has_lost_something_refuses(disks: QuorumDisks, promises: PromiseCheck) -> None:
+    """A record, or a vote; an error and a pre-vote are no refusals."""
+    store(disks, leader_epoch=2)
+    promises.response_sent(
+        disks.ledgers[1], vote_request(TWO, 2, END), vote_response(is_granted=False, epoch=2, error=74)
+    )
+    pre_vote = vote_request(TWO, 2, END, is_pre_vote=True)
+    promises.response_sent(disks.ledgers[1], pre_vote, vote_response(is_granted=False, epoch=2))
+    disks.ledgers[1].is_vote_lost = True
+    refuse(disks, promises)
+    disks.ledgers[1].is_vote_lost, disks.ledgers[1].quarantine_end = False, 1
+    refuse(disks, promises)
 
 
 def test_a_response_names_a_committed_high_watermark(disks: QuorumDisks, promises: PromiseCheck) -> None:
@@ -227,8 +316,8 @@ def rot(disks: QuorumDisks) -> None:
 
 
 BY_CANDIDATES_AND_LEADERS: typing.Final[tuple[RaftRequest, ...]] = (
-    vote_request(ONE, 1, END, is_pre_vote=True),
-    vote_request(ONE, 1, END),
+    vote_request(ONE, 1, OffsetAndEpoch(2, 1), is_pre_vote=True),
+    vote_request(ONE, 1, OffsetAndEpoch(2, 1)),
     begin_quorum_epoch_request(1, 1),
     fetch_request(ONE, 1, END, high_watermark=0),
     fetch_snapshot_request(ONE, 1, OffsetAndEpoch(3, 1)),

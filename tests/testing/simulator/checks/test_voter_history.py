@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The voters that a replica knows are those that a scan of its control records finds."""
 
+import contextlib
+
 import pytest
 
 from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters
-from raftlog.testing.simulator.checks.voter_history import check_voter_history
+from raftlog.testing.simulator.checks.voter_history import check_leader, check_voter_history
 from raftlog.testing.simulator.violation import ViolationError
 from tests.quorum.single_replica import replica_key
 
@@ -38,3 +40,14 @@ def test_another_history_is_a_violation(found: list[NamedVoters], level: int) ->
     """Whatever is wrong."""
     with pytest.raises(ViolationError, match="voter-history"):
         check_voter_history(ledger(), -1, found, level)
+
+
+@pytest.mark.parametrize(
+    ("leader", "high_watermark", "leads"), [(10, 10, True), (1, 9, True), (1, 10, False), (5, 5, True)]
+)
+def test_a_leader_resigns_when_its_removal_is_committed(leader: int, high_watermark: int, leads: bool) -> None:
+    """Not before: the set at offset 9 is committed when the high watermark is 10, and is the last one."""
+    found = ledger()
+    found.key, found.high_watermark = replica_key(leader), high_watermark
+    with contextlib.nullcontext() if leads else pytest.raises(ViolationError, match="removed-leaders-resign"):
+        check_leader(found)
