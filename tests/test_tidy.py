@@ -64,6 +64,7 @@ BANNED_CALLS = [
 LEFTOVERS = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")) + r")\b")
 SOMEBODYS_MACHINE = re.compile(r"/(?:home|root|Users)/|" + re.escape(f"{ROOT}/"))
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+TABLE_HEAD_END = re.compile(r"\|[-:| ]+\|?")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
@@ -341,6 +342,15 @@ def pages_have_one_title(source: Source) -> Iterator[str]:
     titles = re.findall(r"^# .+", FENCED.sub("", source.text), re.MULTILINE)
     if len(titles) != 1:
         yield f" {len(titles)} titles: a page has one line that starts with '# '"
+
+
+@rule(MARKDOWN, ("docs/x.md", "# x\n\n| a |\n|---|\n| 1 |\n\n| 2 |\n"))
+def tables_have_a_head(source: Source) -> Iterator[str]:
+    """An empty line ends a table: what follows is no row of it, but text with bars."""
+    lines = FENCED.sub(lambda match: "\n" * match[0].count("\n"), source.text).split("\n")
+    for number, (before, line, after) in enumerate(zip(lines, lines[1:], [*lines[2:], ""], strict=False), 2):
+        if line.startswith("|") and not before.startswith("|") and not TABLE_HEAD_END.fullmatch(after):
+            yield f"{number}: a row without a table: give the table a head, or take the empty line away"
 
 
 @rule(MARKDOWN, ("docs/x.md", "[x](nowhere.md)"))

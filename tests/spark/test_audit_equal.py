@@ -52,6 +52,7 @@ def test_of_relative_paths_and_odd_names(spark: SparkSession, tmp_path: Path, mo
     assert {"data", "nowhere"} <= {row["file"].partition("/")[0] for row in found["findings"]}
 
 
+@pytest.mark.longest
 def test_of_planted_faults_beside_each_other(spark: SparkSession, tmp_path: Path) -> None:
     """Kinds of faults give the rows that they give on one machine, each with its rule and place among them."""
     spots = plant_all(tmp_path / "trees", [name for name in FAULTS if name not in OF_DIRECTORY_IDS])

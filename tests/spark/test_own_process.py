@@ -18,7 +18,7 @@ from tests.object_store import ObjectStore, copied
 from tests.spark.audit_results import audit_locally
 from tests.spark.own_process import python_without_raftlog, run_python
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.longest]
 
 PROGRAMS = ("bash", "sh", "dirname", "ps", "env")
 """What Spark's own scripts run."""
