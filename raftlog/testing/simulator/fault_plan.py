@@ -80,6 +80,8 @@ class FaultPlan:
         is_promotion_by_leader: whether it is promoted only if an observer leads.
         is_memory_durable: whether the memory of an autopilot survives its process.
         replacement_interval_ms: between replacements of disks of replicas that are no voters, beside the operator's.
+        disk_loss_interval_ms: between losses of the disk of a voter, which then starts on an empty one. There are none
+            at kraft.version 0: such a replica could vote again.
     """
 
     voters: int
@@ -121,6 +123,7 @@ class FaultPlan:
     is_promotion_by_leader: bool = False
     is_memory_durable: bool = False
     replacement_interval_ms: int = 0
+    disk_loss_interval_ms: int = 0
 
     def changed(self, fields: Mapping[str, Any]) -> Self:
         """Return the plan with other values of some fields."""
@@ -197,6 +200,13 @@ def with_disks(plan: FaultPlan, chance: Chance, storage: Storage = Storage.DRAWN
         lies=0.4 if is_on() else 0.0,
         is_beyond_atlas=is_on(0.1),
     )
+
+
+def with_disk_losses(plan: FaultPlan, chance: Chance) -> FaultPlan:
+    """Draw whether voters lose their disks, where an operator changes the voters, and no autopilot does."""
+    if not plan.change_interval_ms or not plan.kraft_version or plan.autopilot_look_ms or chance.random() >= 0.4:
+        return plan
+    return attrs.evolve(plan, disk_loss_interval_ms=chance.choice((3_000, 8_000)))
 
 
 def with_autopilot(plan: FaultPlan, chance: Chance) -> FaultPlan:

@@ -253,6 +253,7 @@ class Simulation:
             (plan.pause_interval_ms, self._pause, "pause-interval"),
             (plan.change_interval_ms, self._change_voters, "change-interval"),
             (plan.replacement_interval_ms, self._replace_disks, "replacement-interval"),
+            (plan.disk_loss_interval_ms, self._lose_disk, "disk-loss-interval"),
             (plan.disk_error_interval_ms if plan.is_on_files else 0, self._fail_disk, "disk-error-interval"),
             (plan.misread_interval_ms if plan.is_on_files else 0, self._misread, "misread-interval"),
         ):
@@ -359,18 +360,23 @@ class Simulation:
             if request is not None:
                 self._rules.asked_by_operator(epoch, request)
         if self._choices.happens(0.1, "replace-disk"):
-            self._replace_disk()
+            self._membership.replace_disk(self.timeline.now_ms)
         self._after(self.plan.change_interval_ms, self._change_voters, "change-interval")
 
     def _replace_disks(self) -> None:
         if self._choices.happens(1, "replacement"):
-            self._replace_disk()
+            self._membership.replace_disk(self.timeline.now_ms)
         self._after(self.plan.replacement_interval_ms, self._replace_disks, "replacement-interval")
 
-    def _replace_disk(self) -> None:
-        epochs = sorted(self.history.leaders)[-3:]
-        recent_leaders = frozenset(self.history.leaders[each].key.id for each in epochs)
-        self._membership.replace_disk(self.timeline.now_ms, recent_leaders)
+    def _lose_disk(self) -> None:
+        """Let the disk of a voter be lost, unless that is one disk too many."""
+        if self._choices.happens(1, "disk-loss"):
+            now_ms = self.timeline.now_ms
+            machine = self._membership.lose_disk(self.history.end_offset, now_ms)
+            self.injected["lost-disk"] += machine is not None
+            if machine is not None and self.timeline.story is not None:
+                self.timeline.story.fault(now_ms, machine.id, "has lost its disk, and starts on an empty one")
+        self._after(self.plan.disk_loss_interval_ms, self._lose_disk, "disk-loss-interval")
 
     def _upgrade(self) -> None:
         """Upgrade kraft.version, and look again after a while whether it was."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator that adds and removes voters, and replaces the disks of replicas that are no voters."""
+"""An operator that adds and removes voters, and replaces disks, also that of a voter that has lost its own."""
 
 from collections.abc import Callable
 from typing import Final
@@ -44,7 +44,8 @@ class Membership:
 
         The last voter remains.
 
-        While a disk has lost records, none is removed: the others must suffice for an election.
+        While a disk has lost records, none is removed: the others must suffice for an election. Only a voter whose disk
+        is gone may be, so that its replica can be added again, with the directory that it has now.
 
         With Kafka's rules, the removal of one of two may leave its record on one disk only, that of the removed
         replica. It is no voter, and the other one needs its vote and cannot get it, because its log is shorter. Neither
@@ -54,8 +55,11 @@ class Membership:
         in_force = leader.directory.ledger.voter_sets[-1].keys
         others = [each for each in self._machines.values() if _may_be_added(each, in_force)]
         request: AddRaftVoterRequest | RemoveRaftVoterRequest
+        dead = sorted(in_force - {each.directory.identity.key for each in self._machines.values()})
         may_remove = len(in_force) > _LEAST_VOTERS and not self._has_damage
-        if may_remove and (not others or self._choices.happens(0.5, "removal")):
+        if dead and self._choices.happens(0.7, "removal-of-dead"):
+            request = removal(self._choices.pick(dead, "removed"))
+        elif may_remove and (not others or self._choices.happens(0.5, "removal")):
             request = removal(self._choices.pick(sorted(in_force), "removed"))
         elif others:
             added = self._choices.pick(others, "added")
@@ -98,33 +102,54 @@ class Membership:
 
     @property
     def _has_damage(self) -> bool:
-        """Whether the disk of any replica is damaged, or may soon seem to be."""
-        directories = (each.directory for each in self._machines.values())
-        return any(each.ledger.needs_others or each.is_suspect for each in directories)
+        """Whether the disk of any replica is damaged, or may soon seem to be, or that of a voter is gone."""
+        directories = [each.directory for each in self._machines.values()]
+        there = {each.identity.key for each in directories}
+        return any(
+            each.ledger.needs_others or each.is_suspect or not each.ledger.voter_sets[-1].keys <= there
+            for each in directories
+        )
 
     def _is_being_added(self, machine: Machine, now_ms: int) -> bool:
         return now_ms - self._added_ms.get(machine.id, -_ADDITION_MS) < _ADDITION_MS
 
-    def replace_disk(self, now_ms: int, recent_leaders: frozenset[int]) -> None:
+    def replace_disk(self, now_ms: int) -> None:
         """Replace the disk of a replica that is a voter in no log, and is not being added, if there is one.
 
-        Args:
-            now_ms: the present time.
-            recent_leaders: ids of replicas that peers may still take for the leader. With a new disk, such a replica
-                would be told that it leads an epoch that it does not know, and halt (DECISIONS.md 54); so does Kafka's.
+        Its peers may still take it for their leader (DECISIONS.md 67).
         """
-        voters = {key for each in self._machines.values() for key in each.directory.ledger.voter_sets[-1].keys}
-        told = recent_leaders | {each.directory.ledger.leader_id for each in self._machines.values()}
+        voters = {key for each in self._ledgers for key in each.voter_sets[-1].keys}
         others = [
             each
             for each in self._machines.values()
-            if each.directory.identity.key not in voters
-            and each.id not in told
-            and not self._is_being_added(each, now_ms)
+            if each.directory.identity.key not in voters and not self._is_being_added(each, now_ms)
         ]
         if others:
             machine = self._choices.pick(others, "replaced")
             machine.replace_disk(self._make_directory(machine.id))
+
+    def lose_disk(self, committed_end: int, now_ms: int) -> Machine | None:
+        """Replace the disk of a voter, and return its machine, if there is one that the others can do without.
+
+        Its replica has another directory then, and is no voter any more. The voter that it was is in force until the
+        operator removes it, and answers nobody.
+
+        Args:
+            committed_end: of what is committed, exclusive.
+            now_ms: the present time.
+        """
+        in_force = [each.voter_sets[-1].keys for each in self._ledgers]
+        spare = [
+            each
+            for each in self._machines.values()
+            if all(each.directory.identity.key in keys for keys in in_force)
+            and self.may_damage(each, committed_end, now_ms)
+        ]
+        if not spare:
+            return None
+        machine = self._choices.pick(spare, "disk-lost")
+        machine.replace_disk(self._make_directory(machine.id))
+        return machine
 
 
 def _may_be_added(machine: Machine, voters: frozenset[ReplicaKey]) -> bool:

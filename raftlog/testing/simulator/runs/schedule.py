@@ -13,7 +13,14 @@ from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import ChoiceName, Choices, RecordedChoices, ReplayedChoices, SeededChoices
-from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_autopilot, with_disks
+from raftlog.testing.simulator.fault_plan import (
+    FaultPlan,
+    Storage,
+    draw_fault_plan,
+    with_autopilot,
+    with_disk_losses,
+    with_disks,
+)
 from raftlog.testing.simulator.simulation import Simulation
 
 GENERATOR: Final = 1
@@ -31,7 +38,7 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "pauses": {"pause_interval_ms": 0},
     "clocks": {"clock_error_ppm": 0},
     "slow-syncs": {"slow_sync": 0.0},
-    "voter-changes": {"change_interval_ms": 0},
+    "voter-changes": {"change_interval_ms": 0, "disk_loss_interval_ms": 0},
     "upgrades": {"upgrade_ms": 0},
     "disk-errors": {"disk_error_interval_ms": 0},
     "misreads": {"misread_interval_ms": 0},
@@ -39,11 +46,12 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "lying-syncs": {"lies": 0.0},
     "beyond-atlas": {"is_beyond_atlas": False},
     "autopilot": {"autopilot_look_ms": 0, "replacement_interval_ms": 0},
+    "lost-disks": {"disk_loss_interval_ms": 0},
 }
 """Kinds of faults, each with the fields of a fault plan that switch it off."""
 OF_FILES: Final = frozenset({"disk-errors", "misreads", "torn-writes", "lying-syncs", "beyond-atlas"})
 """Those that only schedules on files have."""
-_DAMAGING: Final = frozenset({"rot", "misreads", "torn-writes", "lying-syncs"})
+_DAMAGING: Final = frozenset({"lost-disks", "rot", "misreads", "torn-writes", "lying-syncs"})
 """Those after which a replica needs the others."""
 _TOKEN: Final = re.compile(
     r"s(?P<generator>\d+)-(?P<seed>\d+)(?:-v(?P<voters>\d+))?(?:-(?P<storage>model|files))?(?:-(?P<faults>[a-z+-]+))?"
@@ -200,10 +208,19 @@ def replay(
     return attrs.evolve(schedule, deviations=choices.used), outcome
 
 
+def plan_of(token: Token) -> FaultPlan:
+    """Return the fault plan of the schedule that a token names."""
+    return _drawn(token)[0]
+
+
 def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
-    chance, disks = random.Random(token.seed), random.Random(f"disks of {token.seed}")  # noqa: S311 - no secret
-    autopilot = random.Random(f"autopilot of {token.seed}")  # noqa: S311 - no secret
-    plan = with_autopilot(with_disks(draw_fault_plan(chance), disks, token.options.storage), autopilot)
+    def drawn_for(what: str) -> random.Random:
+        # Of its own, so that what is new to plans does not change what the seeds of others mean.
+        return random.Random(f"{what} of {token.seed}")  # noqa: S311 - no secret
+
+    chance = random.Random(token.seed)  # noqa: S311 - no secret
+    plan = with_disks(draw_fault_plan(chance), drawn_for("disks"), token.options.storage)
+    plan = with_disk_losses(with_autopilot(plan, drawn_for("autopilot")), drawn_for("disk losses"))
     return token.options.applied(plan), SeededChoices(chance)
 
 

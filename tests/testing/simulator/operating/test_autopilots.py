@@ -16,10 +16,10 @@ from raftlog.quorum.autopilot.planning import AutopilotPlan
 from raftlog.quorum.autopilot.spec import AutopilotSpec, PromotionPolicy
 from raftlog.quorum.describing.raft_status import RaftStatus
 from raftlog.testing.simulator.choices import SeededChoices
-from raftlog.testing.simulator.fault_plan import MOST_REPLICAS, FaultPlan, draw_fault_plan, with_autopilot, with_disks
+from raftlog.testing.simulator.fault_plan import MOST_REPLICAS, FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.operating import autopilots
 from raftlog.testing.simulator.operating.autopilots import spec_of
-from raftlog.testing.simulator.runs.schedule import Schedule, ScheduleOptions, Token, record, replay, run_seed
+from raftlog.testing.simulator.runs.schedule import Schedule, ScheduleOptions, Token, plan_of, record, replay, run_seed
 from raftlog.testing.simulator.simulation import Simulation
 
 CALM: dict[str, object] = {
@@ -47,19 +47,16 @@ def calm_plan(**changes: object) -> FaultPlan:
     return draw_fault_plan(random.Random(0)).changed(CALM | changes)
 
 
-def drawn(seed: int) -> FaultPlan:
-    chance = random.Random(seed)
-    return with_autopilot(with_disks(draw_fault_plan(chance), chance), random.Random(f"autopilot of {seed}"))
-
-
 def test_a_quarter_of_the_schedules_have_autopilots() -> None:
     """On the model and on files; each of them has an observer, and each of its options is drawn."""
-    plans = [drawn(each) for each in range(2_000)]
+    plans = [plan_of(Token(each)) for each in range(2_000)]
     found = [each for each in plans if each.autopilot_look_ms]
     assert 0.2 * len(plans) < len(found) < 0.35 * len(plans)
     assert 0.2 * len(found) < sum(each.is_on_files for each in found) < 0.4 * len(found)
     assert all(each.observers for each in found)
-    assert all(len({getattr(each, name) for each in found}) > 1 for name in attrs.asdict(found[0]) if "_ms" in name)
+    assert not any(each.disk_loss_interval_ms for each in found)
+    times = [name for name in attrs.asdict(found[0]) if "_ms" in name and name != "disk_loss_interval_ms"]
+    assert all(len({getattr(each, name) for each in found}) > 1 for name in times)
     assert {spec_of(each).policy for each in found} == set(PromotionPolicy)
     assert {(each.is_memory_durable, each.observers) for each in found} >= {
         (False, 1),
@@ -72,7 +69,7 @@ def test_a_quarter_of_the_schedules_have_autopilots() -> None:
 @given(st.integers(0, 10**6), st.integers(1, 7))
 def test_each_plan_has_a_spec(seed: int, voters: int) -> None:
     """Whatever the number of voters is changed to: it has all replicas, and no more than there is room for."""
-    plan = drawn(seed).with_voters(voters)
+    plan = plan_of(Token(seed)).with_voters(voters)
     spec = spec_of(plan)
     assert spec.configured == frozenset(range(1, voters + 1))
     assert len(spec.replicas) == plan.voters + plan.observers <= MOST_REPLICAS
@@ -111,9 +108,7 @@ def test_without_faults_nothing_is_planned() -> None:
 def with_steps(options: ScheduleOptions, seeds: range) -> Iterator[Token]:
     """Yield the tokens of schedules that have autopilots."""
     for seed in seeds:
-        chance, disks = random.Random(seed), random.Random(f"disks of {seed}")
-        plan = with_autopilot(with_disks(draw_fault_plan(chance), disks), random.Random(f"autopilot of {seed}"))
-        if plan.autopilot_look_ms:
+        if plan_of(Token(seed)).autopilot_look_ms:
             yield Token(seed, options)
 
 

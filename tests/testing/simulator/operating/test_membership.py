@@ -6,10 +6,13 @@ import random
 import attrs
 import pytest
 
+from raftlog.quorum.roles.roles import Leader
+from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.choices import SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.operating.membership import Membership
+from raftlog.testing.simulator.runs.schedule import SWITCHES, ScheduleOptions, Token, plan_of, run_seed
 from raftlog.testing.simulator.simulation import Simulation, replica_key
 
 
@@ -18,7 +21,7 @@ def quorum(voters: int, observers: int = 0) -> tuple[Simulation, Membership]:
     plan = attrs.evolve(draw_fault_plan(random.Random(0)), voters=voters, observers=observers, kraft_version=1)
     choices = SeededChoices(random.Random(0))
     simulation = Simulation(choices, plan)
-    return simulation, Membership(simulation.machines, choices, lambda _: pytest.fail("no disk is replaced"))
+    return simulation, Membership(simulation.machines, choices, simulation._new_directory)
 
 
 @pytest.mark.parametrize(("voters", "may_damage"), [(1, False), (2, False), (3, True), (5, True)])
@@ -49,3 +52,53 @@ def test_a_replica_that_is_no_voter() -> None:
     """Its disk may lose records in a quorum of any size."""
     simulation, operator = quorum(2, observers=1)
     assert operator.may_damage(simulation.machines[3], 0, 0)
+
+
+def started(voters: int, observers: int = 0) -> tuple[Simulation, Membership]:
+    """Return a quorum whose processes run, and its operator."""
+    simulation, operator = quorum(voters, observers)
+    for machine in simulation.machines.values():
+        machine.start()
+    return simulation, operator
+
+
+@pytest.mark.parametrize(("voters", "is_lost"), [(1, False), (2, False), (3, True), (4, True)])
+def test_a_voter_loses_its_disk_where_the_others_suffice(voters: int, is_lost: bool) -> None:
+    """It starts on an empty one, with another directory id; while its voter is in force, no other disk is damaged."""
+    simulation, operator = started(voters, observers=1)
+    machine = operator.lose_disk(0, 0)
+    assert (machine is not None) == is_lost
+    if machine is not None:
+        assert machine.id <= voters
+        assert machine.directory.identity.key == replica_key(machine.id, 1)
+        assert machine.process is not None
+        assert not any(operator.may_damage(each, 0, 0) for each in simulation.machines.values())
+        assert operator.lose_disk(0, 0) is None
+
+
+def test_the_operator_removes_a_voter_whose_disk_is_gone() -> None:
+    """It and no other, until none is left that is on no machine; then disks may be lost again."""
+    simulation, operator = started(3)
+    simulation.timeline.run(3_000)
+    leader = next(each for each in simulation.running if isinstance(each.raft.role, Leader))
+    lost = operator.lose_disk(simulation.history.end_offset, 3_000)
+    assert lost is not None
+    assert lost.process is not leader  # It can still be asked.
+    requests = [operator.change(leader, 3_000) for _ in range(20)]
+    removed = {each.voter_id for each in requests if isinstance(each, RemoveRaftVoterRequest)}
+    assert removed == {lost.id}
+    assert {each.voter_id for each in requests if isinstance(each, AddRaftVoterRequest)} <= {lost.id}
+
+
+def test_schedules_lose_disks() -> None:
+    """A tenth of them may, all with an operator, at kraft.version 1, and without autopilots; some do."""
+    tokens = [Token(seed) for seed in range(200)]
+    plans = {token: plan for token in tokens if (plan := plan_of(token)).disk_loss_interval_ms}
+    assert 0.05 * len(tokens) <= len(plans) <= 0.2 * len(tokens)
+    for plan in plans.values():
+        assert plan.change_interval_ms
+        assert plan.kraft_version == 1
+        assert not plan.autopilot_look_ms
+    assert any(run_seed(token).injected["lost-disk"] for token in list(plans)[:3])
+    without = [ScheduleOptions(faults=frozenset(SWITCHES) - {off}) for off in ("lost-disks", "voter-changes")]
+    assert not any(plan_of(Token(token.seed, options)).disk_loss_interval_ms for token in plans for options in without)
