@@ -19,7 +19,7 @@
     ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError · ForkedProcessError
     │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
-    ├─ SparkJobError (work, reason)
+    ├─ SparkJobError (work, reason) · ReplayRefusedError · StateNotThereError
     ├─ OptionError (option; also a ValueError) · DivergedStreamError
     └─ StorageError (path, operation; also an OSError)              the disk failed
        └─ MissingFileError · OutOfSpaceError · TooManyOpenFilesError (an OutOfSpaceError)
@@ -339,6 +339,14 @@ class SparkJobError(RaftLogError):
 
     def __str__(self) -> str:
         return f"Spark failed at {self.work}: {self.reason}"
+
+
+class ReplayRefusedError(RaftLogError):
+    """A metadata record contradicts the state that the records before it make, as Kafka's replay finds it."""
+
+
+class StateNotThereError(RaftLogError, LookupError):
+    """The given logs and snapshots have no state of the cluster at that offset or time."""
 
 
 @attrs.define

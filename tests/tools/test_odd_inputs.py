@@ -37,6 +37,7 @@ VERBS = {
     "quorum": ["{}"],
     "voters": ["{}"],
     "epochs": ["{}"],
+    "state": ["{}"],
 }
 LOG = batch(0, (b"value",) * 3)
 

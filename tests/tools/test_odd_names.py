@@ -44,6 +44,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "epochs": ("epochs", "{node}", "{damaged}"),
     "quorum": ("quorum", "{node}"),
     "quorum missing": ("quorum", "{logs}/missing"),
+    "state": ("state", "{node}"),
+    "state tree": ("state", "{node}", "--format", "tree"),
+    "state path": ("state", "{node}", "--path", ODD),
+    "state at": ("state", "{node}", "--at", ODD),
+    "state history": ("state", "{node}", "--history", "/"),
     "log": ("log", ODD),
     "log init": ("log", "init", "{out}", "--cluster-id", ODD, "--node-id", "1", "--standalone"),
     "log init again": ("log", "init", "{node}", "--cluster-id", ODD, "--node-id", "1", "-g"),
@@ -74,6 +79,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "voters": (("voters", "{node}"), "seen_in"),
     "epochs": (("epochs", "{node}", "{damaged}"), "seen_in"),
     "quorum": (("quorum", "{node}"), "directory"),
+    "state": (("state", "{node}"), "directory"),
     "simulate": (("simulate", "--schedules", "1", "--faults", "none", "--processes", "1"), ""),
     "log init": (("log", "init", "{node}", "--cluster-id", CLUSTER, "--node-id", "1", "-g"), "directory"),
     "log append": (("log", "append", "{node}"), ""),
@@ -146,7 +152,7 @@ def test_an_odd_name_is_base64_in_every_json_line(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{json.dumps(TOPIC)}\n".encode())))
     arguments, member = NAMES_IN_LINES[name]
     places = made_places(tmp_path, odd)
-    outcome = run(*(word.format(**places) for word in arguments), "--format", "jsonl")
+    outcome = run(*(word.format(**places) for word in arguments), "--format", "json" if name == "state" else "jsonl")
 
     lines = [json.loads(line) for line in outcome.output.splitlines()]
     assert lines

@@ -25,6 +25,7 @@ SURVEYS: dict[str, tuple[str | Path, ...]] = {
     "quorum": NODES,
     "voters": (QUORUM,),
     "epochs": (QUORUM,),
+    "state": (QUORUM,),
 }
 
 

@@ -57,7 +57,7 @@ def show_logs(
     program = parser.prog
     given = parser.parse_args(arguments)
     try:
-        files = _read(given, program)
+        files = read_quorum_files(given, program)
     except RaftLogError as error:
         say(str(error), program)
         return EXIT_ERROR
@@ -80,7 +80,7 @@ _QuorumTexts = list[tuple[Log, list[str]]]
 
 
 def _quorum_texts(
-    files: "_QuorumFiles", lines: LinesOfLog, output_format: str, program: str
+    files: "QuorumFiles", lines: LinesOfLog, output_format: str, program: str
 ) -> tuple[_QuorumTexts, list[Finding]]:
     """Return the lines about each log, and a finding for each log that makes raftlog fail."""
     texts: _QuorumTexts = []
@@ -101,7 +101,7 @@ def _quorum_texts(
 
 
 @attrs.define
-class _QuorumFiles:
+class QuorumFiles:
     """The given files that have facts about voters and leaders.
 
     Attributes:
@@ -147,8 +147,12 @@ def make_quorum_parser(verb: str, description: str, exit_codes_help: str = EXIT_
     return parser
 
 
-def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
+def read_quorum_files(given: argparse.Namespace, program: str) -> QuorumFiles:
     """Survey the files under the paths of a command line, and report damage on standard error.
+
+    Args:
+        given: has the paths and the number of processes.
+        program: says what is reported.
 
     Raises:
         RaftLogError: a package of an extra is not installed.
@@ -157,7 +161,7 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
 
     looks = look_twice(functools.partial(_tasks, given.paths), lambda tasks: survey_all(tasks, given.processes))
-    files = _QuorumFiles(looks)
+    files = QuorumFiles(looks)
     for problem in looks.problems:
         if problem.severity is not Severity.HARMLESS:
             say(str(problem), program)

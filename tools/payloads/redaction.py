@@ -32,7 +32,7 @@ def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
     """Return a record's message without its secrets, and whether it has any."""
     name, message = record.type.name, record.message
     if name == "ConfigRecord":
-        if message["value"] is None or not _has_secret_word(message["name"]):
+        if message["value"] is None or not has_secret_word(message["name"]):
             return message, False
         return message | {"value": REDACTED}, True
     fields = _SECRET_FIELDS.get(name)
@@ -41,14 +41,15 @@ def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
     return message | {field: REDACTED if isinstance(message[field], str) else b"" for field in fields}, True
 
 
-def _has_secret_word(text: str) -> bool:
+def has_secret_word(text: str) -> bool:
+    """Whether a config of this name may hold a secret, or the text has such a name in it."""
     return re.search(_CONFIG_WORDS, text, re.IGNORECASE) is not None  # Compiled on first use, as few dumps need it.
 
 
 def may_show_secret(type_name: str, message_json: str) -> bool:
     """Whether the JSON of a metadata record may have a secret; if not, ``redacted`` finds none either."""
     if type_name == "CONFIG_RECORD":
-        return _has_secret_word(message_json)
+        return has_secret_word(message_json)
     return type_name in _SECRET_TYPE_NAMES
 
 

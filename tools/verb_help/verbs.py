@@ -42,6 +42,10 @@ VERBS: Final = {
         "audit_verbs.quorum",
         "show who votes, who could be elected and what may be lost, of a quorum that is not running",
     ),
+    "state": Verb(
+        "state.state",
+        "show the cluster as the metadata records say, at any offset or time that log and snapshots reach",
+    ),
     "simulate": Verb("simulate.simulate", "run quorums with faults in virtual time, and look for violated invariants"),
     "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
     "spark-env": Verb("spark.spark_env", "print what to export, so that your own Spark sessions run raftlog"),

@@ -96,9 +96,13 @@ def _replica(partition: PartitionEvidence, directory: DirectoryIdentity) -> Repl
 
 def newest_sound_snapshot(partition: PartitionEvidence) -> OffsetAndEpoch | None:
     """Return the id of the readable snapshot that reaches furthest; None if there is none above 0."""
+    return max(usable_snapshots(partition), key=lambda each: (each.offset, each.epoch), default=None)
+
+
+def usable_snapshots(partition: PartitionEvidence) -> list[OffsetAndEpoch]:
+    """Return the ids of readable snapshots above 0 that the log does not contradict, ascending."""
     wrong = contradicted_snapshots(partition)
-    found = (each for each in _sound_snapshots(partition) if each.offset > 0 and each not in wrong)
-    return max(found, key=lambda each: (each.offset, each.epoch), default=None)
+    return [each for each in _sound_snapshots(partition) if each.offset > 0 and each not in wrong]
 
 
 def _covered(partition: PartitionEvidence) -> int:

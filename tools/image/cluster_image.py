@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An image of the cluster, which is advanced batch by batch, as Kafka's loader does it.
+
+Records of a metadata transaction have no effect before it ends, and none if it is aborted. So there is no image inside
+a transaction, nor inside a batch: only the ends of batches outside of transactions, and the beginnings of transactions,
+have one.
+
+Source: MetadataBatchLoader, MetadataLoader#loadSnapshot (KIP-866).
+Differs: a record that Kafka's loader dies of is a ``RefusedRecord``, and has no effect (DECISIONS.md, 81).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+from raftlog.errors import DecodeError, InvariantViolation, ReplayRefusedError, UnsupportedVersionError
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, Decoder, Replay, decoder, read_any
+from raftlog.tools.image.tables import Tables
+
+__all__ = ["ClusterImage", "MetadataBatch", "OpenTransaction", "RefusedRecord", "image_of_snapshot"]
+
+
+class MetadataBatch(NamedTuple):
+    """A batch of the metadata log, or of a snapshot of it.
+
+    Attributes:
+        base_offset: of its first record, inclusive.
+        next_offset: the offset after its last record, exclusive.
+        epoch: of the leader that wrote it.
+        timestamp: when it was appended, in ms since the Unix epoch.
+        values: of its records, in order; none for a control batch.
+    """
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    timestamp: int
+    values: Sequence[bytes | None] = ()
+
+
+class RefusedRecord(NamedTuple):
+    """A record that has no effect, since it cannot be read or contradicts the image.
+
+    Attributes:
+        offset: of the record; in a snapshot, its offset there.
+        record_index: of the record in its batch, from 0.
+        reason: what is wrong.
+        is_unreadable: whether the bytes are bad.
+        is_unknown: whether its type or version is not known; a later release may know it.
+        is_in_snapshot: whether it is a record of the snapshot that the image began with.
+    """
+
+    offset: int
+    record_index: int
+    reason: str
+    is_unreadable: bool = False
+    is_unknown: bool = False
+    is_in_snapshot: bool = False
+
+
+class _Pending(NamedTuple):
+    """A record of an open transaction."""
+
+    offset: int
+    record_index: int
+    name: str
+    replay: Replay
+    message: Mapping[str, Any]
+
+
+@attrs.define
+class OpenTransaction:
+    """A metadata transaction that has begun, and whose records have no effect yet.
+
+    Attributes:
+        offset: of the record that began it.
+        name: of the transaction; None if it has none.
+        pending: its records so far.
+    """
+
+    offset: int
+    name: str | None
+    pending: list[_Pending] = attrs.field(factory=list)
+
+
+@attrs.define
+class ClusterImage:
+    """The cluster as metadata records say; ``apply`` advances it by one batch.
+
+    Attributes:
+        tables: the entries.
+        end_offset: the records below it are in the image, exclusive; those of aborted transactions have no effect.
+        epoch: of the last batch that is in the image; -1 if there is none.
+        timestamp: of that batch in ms since the Unix epoch; -1 if there is none.
+        read_to: the end of the last batch that was applied, exclusive. It is above ``end_offset`` inside a transaction.
+        transaction: the one that is open there, or None.
+        refusals: records without effect, in the order in which they would have had it.
+        in_snapshot: whether the batches are those of a snapshot, whose offsets are not those of the log.
+    """
+
+    tables: Tables = attrs.field(factory=Tables)
+    end_offset: int = 0
+    epoch: int = -1
+    timestamp: int = -1
+    read_to: int = 0
+    transaction: OpenTransaction | None = None
+    refusals: list[RefusedRecord] = attrs.field(factory=list)
+    in_snapshot: bool = False
+
+    def apply(self, batch: MetadataBatch) -> None:
+        """Advance the image by the next batch. Bad records become refusals; nothing is raised for them."""
+        for index, value in enumerate(batch.values):
+            found = None if value is None else decoder(value[:FRAME_SIZE])
+            try:
+                if found is None or value is None:
+                    found, message = read_any(value)
+                else:
+                    message, end = found.read(value, FRAME_SIZE)
+                    if end != len(value):
+                        found, message = read_any(value)
+            except DecodeError:
+                self._refuse_unreadable(batch.base_offset + index, index, value)
+                continue
+            if self.transaction is None and found.replay is not None:
+                self._replay(batch.base_offset + index, index, found.name, found.replay, message)
+            else:
+                self._in_transaction(batch, index, found, message)
+        self.read_to = batch.next_offset
+        if self.transaction is None:
+            self._reached(batch.next_offset, batch)
+
+    def _replay(self, offset: int, index: int, name: str, replay: Replay, message: Mapping[str, Any]) -> None:
+        try:
+            replay(self.tables, message)
+        except ReplayRefusedError as error:
+            self.refusals.append(RefusedRecord(offset, index, f"{name}: {error}", is_in_snapshot=self.in_snapshot))
+
+    def _in_transaction(self, batch: MetadataBatch, index: int, found: Decoder, message: Mapping[str, Any]) -> None:
+        offset = batch.base_offset + index
+        is_open = self.transaction is not None
+        if self.transaction is not None and found.replay is not None:
+            self.transaction.pending.append(_Pending(offset, index, found.name, found.replay, message))
+        elif is_open is (found.name == BEGIN):
+            problem = "a transaction is open already" if is_open else "no transaction is open"
+            self.refusals.append(RefusedRecord(offset, index, f"{found.name}: {problem}"))
+        elif found.name == BEGIN:
+            if index:
+                self._reached(offset, batch)
+            self.transaction = OpenTransaction(offset, message["name"])
+        else:
+            self._close(is_aborted=found.name == ABORT)
+
+    def _close(self, *, is_aborted: bool) -> None:
+        transaction, self.transaction = self.transaction, None
+        if transaction is not None and not is_aborted:
+            for each in transaction.pending:
+                self._replay(*each)
+
+    def _reached(self, end_offset: int, batch: MetadataBatch) -> None:
+        self.end_offset, self.epoch, self.timestamp = end_offset, batch.epoch, batch.timestamp
+
+    def _refuse_unreadable(self, offset: int, index: int, value: bytes | None) -> None:
+        try:
+            read_any(value)
+        except UnsupportedVersionError as error:
+            refusal = RefusedRecord(offset, index, error.reason, is_unknown=True, is_in_snapshot=self.in_snapshot)
+        except DecodeError as error:
+            refusal = RefusedRecord(offset, index, error.reason, is_unreadable=True, is_in_snapshot=self.in_snapshot)
+        else:
+            raise InvariantViolation("a record that could not be read can be read")
+        self.refusals.append(refusal)
+
+
+def image_of_snapshot(batches: Iterable[MetadataBatch], end: OffsetAndEpoch, timestamp: int) -> ClusterImage:
+    """Return the image that a snapshot says.
+
+    Args:
+        batches: its data batches, in order.
+        end: its id: the offset after the last record that it covers, and the epoch of that record.
+        timestamp: when that record was appended, in ms, as its header says.
+    """
+    image = ClusterImage(in_snapshot=True)
+    for batch in batches:
+        image.apply(batch)
+    return ClusterImage(image.tables, end.offset, end.epoch, timestamp, end.offset, None, image.refusals)

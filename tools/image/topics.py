@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays the records of topics, partitions and configs.
+
+Source: TopicsDelta, TopicDelta, PartitionRegistration#merge, DirectoryId#createDirectoriesFrom, ConfigurationsDelta.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from raftlog.errors import ReplayRefusedError
+from raftlog.tools.image.entries import PartitionEntry, Topic
+from raftlog.tools.image.tables import Resource, Tables
+from raftlog.uuid_text import ZERO_UUID, uuid_to_text
+
+Message = Mapping[str, Any]
+
+TOPIC_RESOURCE: Final = 2
+"""Kafka's number of the owner of a topic's configs."""
+UNASSIGNED: Final = UUID(int=1)
+"""The directory of a replica to which none is assigned yet."""
+MIGRATING: Final = ZERO_UUID
+"""The directory of a replica whose broker did not tell it, as before metadata.version 3.7-IV2."""
+_NO_LEADER_CHANGE: Final = -2
+_NO_STATE_CHANGE: Final = -1
+_RECOVERY_STATES: Final = frozenset({0, 1})
+
+
+def topic(tables: Tables, message: Message) -> None:
+    """Create a topic without partitions. One with the same id is replaced."""
+    topic_id, name = message["topicId"], message["name"]
+    before = tables.partitions.get(topic_id)
+    if before is not None:
+        before.clear()
+    tables.topics[topic_id] = Topic(name, topic_id)
+    tables.partitions[topic_id] = tables.inner("partitions", topic_id)
+    tables.topic_ids[name] = topic_id
+
+
+def remove_topic(tables: Tables, message: Message) -> None:
+    """Remove a topic with its partitions and its configs.
+
+    Raises:
+        ReplayRefusedError: there is no such topic.
+    """
+    topic_id = message["topicId"]
+    gone = tables.topics.get(topic_id)
+    if gone is None:
+        raise ReplayRefusedError(f"no topic has the id {uuid_to_text(topic_id)}")
+    tables.partitions[topic_id].clear()
+    del tables.partitions[topic_id]
+    tables.topics.pop(topic_id)
+    tables.topic_ids.pop(gone.name, None)
+    configs = tables.configs.pop((TOPIC_RESOURCE, gone.name), None)
+    if configs is not None:
+        configs.clear()
+
+
+def partition(tables: Tables, message: Message) -> None:
+    """Register a partition, whatever was registered before.
+
+    Raises:
+        ReplayRefusedError: its topic is not there, or the record contradicts itself.
+    """
+    of_topic = _partitions(tables, message)
+    share = tables.shared.setdefault
+    replicas = tuple(message["replicas"])
+    directories = tuple(message["directories"]) or (MIGRATING,) * len(replicas)
+    _check(replicas, directories, message["leaderRecoveryState"])
+    isr, elr, last_known_elr = (
+        tuple(message["isr"]),
+        tuple(message["eligibleLeaderReplicas"] or ()),
+        tuple(message["lastKnownElr"] or ()),
+    )
+    of_topic[message["partitionId"]] = PartitionEntry(
+        share(replicas, replicas),
+        share(isr, isr),
+        tuple(message["removingReplicas"]),
+        tuple(message["addingReplicas"]),
+        message["leader"],
+        message["leaderRecoveryState"],
+        message["leaderEpoch"],
+        message["partitionEpoch"],
+        share(directories, directories),
+        elr,
+        last_known_elr,
+    )
+
+
+def change_partition(tables: Tables, message: Message) -> None:
+    """Change a partition: what the record leaves out stays.
+
+    Raises:
+        ReplayRefusedError: the partition is not there, or the record contradicts itself.
+    """
+    number = message["partitionId"]
+    of_topic = _partitions(tables, message)
+    before = of_topic.get(number)
+    if before is None:
+        raise ReplayRefusedError(f"topic {tables.topics[message['topicId']].name} has no partition {number}")
+    leader, leader_epoch, state = message["leader"], before.leader_epoch, message["leaderRecoveryState"]
+    if leader == _NO_LEADER_CHANGE:
+        leader = before.leader
+    else:
+        leader_epoch += 1
+    replicas = _new(tables, message["replicas"], before.replicas)
+    directories = _directories(tables, message, before, replicas)
+    state = before.leader_recovery_state if state == _NO_STATE_CHANGE else state
+    if state is not before.leader_recovery_state or directories is not before.directories:
+        _check(replicas, directories, state)
+    of_topic[number] = PartitionEntry(
+        replicas,
+        _new(tables, message["isr"], before.isr),
+        _new(tables, message["removingReplicas"], before.removing_replicas),
+        _new(tables, message["addingReplicas"], before.adding_replicas),
+        leader,
+        state,
+        leader_epoch,
+        before.partition_epoch + 1,
+        directories,
+        _new(tables, message["eligibleLeaderReplicas"], before.eligible_leader_replicas),
+        _new(tables, message["lastKnownElr"], before.last_known_elr),
+    )
+
+
+def clear_elr(tables: Tables, message: Message) -> None:
+    """Forget the eligible leader replicas of a topic, or of all; partitions without any stay as they are.
+
+    Raises:
+        ReplayRefusedError: there is no topic of that name.
+    """
+    name = message["topicName"]
+    if name and name not in tables.topic_ids:
+        raise ReplayRefusedError(f"there is no topic {name}")
+    for topic_id in [tables.topic_ids[name]] if name else tables.partitions:
+        of_topic = tables.partitions[topic_id]
+        for number, before in list(of_topic.items()):
+            if before.eligible_leader_replicas or before.last_known_elr:
+                of_topic[number] = before._replace(
+                    partition_epoch=before.partition_epoch + 1, eligible_leader_replicas=(), last_known_elr=()
+                )
+
+
+def config(tables: Tables, message: Message) -> None:
+    """Set a config, or, without a value, remove it."""
+    owner: Resource = (message["resourceType"], message["resourceName"])
+    name, value = message["name"], message["value"]
+    of_owner = tables.configs.get(owner)
+    if value is None:
+        if of_owner is not None:
+            of_owner.pop(name, None)
+            if not of_owner:
+                del tables.configs[owner]
+    else:
+        if of_owner is None:
+            of_owner = tables.configs[owner] = tables.inner("configs", owner)
+        of_owner[name] = value
+
+
+def _partitions(tables: Tables, message: Message) -> dict[int, PartitionEntry]:
+    of_topic = tables.partitions.get(message["topicId"])
+    if of_topic is None:
+        raise ReplayRefusedError(f"no topic has the id {uuid_to_text(message['topicId'])}")
+    return of_topic
+
+
+def _new(tables: Tables, ids: list[int] | None, before: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a list of a record, or the one before if the record leaves it out."""
+    if ids is None:
+        return before
+    found = tuple(ids)
+    return tables.shared.setdefault(found, found)
+
+
+def _directories(tables: Tables, message: Message, before: PartitionEntry, replicas: Iterable[int]) -> tuple[UUID, ...]:
+    """Return the directories after a change: given, or those of the replicas that stay, and none for new ones."""
+    if message["directories"]:
+        found = tuple(message["directories"])
+    elif message["replicas"] is None:
+        return before.directories
+    else:
+        known = dict(zip(before.replicas, before.directories, strict=True))
+        found = tuple(known.get(replica, UNASSIGNED) for replica in replicas)
+    return tables.shared.setdefault(found, found)
+
+
+def _check(replicas: tuple[int, ...], directories: tuple[UUID, ...], state: int) -> None:
+    if len(directories) != len(replicas):
+        raise ReplayRefusedError(f"it has {len(directories)} directories for {len(replicas)} replicas")
+    if state not in _RECOVERY_STATES:
+        raise ReplayRefusedError(f"there is no leader recovery state {state}")

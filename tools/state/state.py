@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog state``: shows the cluster as the metadata records say, at any offset or time that the files reach."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from raftlog.errors import DecodeError, RaftLogError, StateNotThereError
+from raftlog.records.files.file_names import METADATA_TOPIC
+from raftlog.tools.audit_verbs.quorum import settled
+from raftlog.tools.audit_verbs.quorum_files import Log, QuorumFiles, read_quorum_files
+from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.catalogue.findings import Tally
+from raftlog.tools.image.changes import Change
+from raftlog.tools.state.positions import Position, parse_position
+from raftlog.tools.state.state_lines import (
+    ShownChange,
+    change_json,
+    change_lines,
+    head_lines,
+    refusal_text,
+    remarks,
+    state_json,
+    table_lines,
+    thing_json,
+    tree_lines,
+)
+from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state
+from raftlog.tools.state.things import Path, is_under, parse_path, path_text, thing_of, things
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.audit_options import add_processes_option
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_SUSPICIOUS
+from raftlog.tools.terminal.spool_option import add_spool_option
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.text_width import fit_lines
+from raftlog.tools.terminal.verb_output import write_lines, write_text
+
+FORMATS: Final = ("table", "json", "tree")
+_MOST_NAMED: Final = 20
+"""How many records without effect are named on standard error."""
+_END: Final = Position()
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog state`` with what follows it on the command line, and return the exit code."""
+    parser = make_parser()
+    given = parser.parse_args(arguments)
+    if given.format == "tree" and (given.between or given.history):
+        parser.error("changes have no tree: --format table or json")
+    if given.between and given.history is not None:
+        parser.error("--history goes from the beginning to --at: --path chooses among the changes --between two places")
+    program, tally = parser.prog, Tally()
+    try:
+        files = read_quorum_files(given, program)
+        tally = files.tally
+        if not files.logs:
+            return tally.exit_code  # What is wrong was said.
+        files.settle(settled)
+        state = _Shown(given, *_metadata_log(files)).show()
+    except RaftLogError as error:
+        say(str(error), program)
+        tally.errors += 1
+        return EXIT_DAMAGE if isinstance(error, DecodeError) else tally.exit_code
+    return _exit_code(tally, state, program)
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    parser = Parser(
+        prog="raftlog state",
+        description="Show the cluster as its metadata records say, at any offset or time that log and snapshots reach:"
+        " features, brokers and controllers, topics and partitions, configs, quotas, ACLs, SCRAM credentials and"
+        " delegation tokens without their secrets, producer ids.",
+        epilog=f"Give the directories of all controllers: they say together what is proven to be committed."
+        f" {EXIT_CODES_HELP} A record that cannot be read is damage; one that contradicts the state, or is of a later"
+        " release, is suspicious: it has no effect.",
+    )
+    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
+    parser.add_argument("paths", nargs="+", metavar="DIR", help=what)
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument(
+        "--at",
+        type=_position,
+        default=_END,
+        metavar="OFFSET|TIME|-N",
+        help="where (default: the end). OFFSET: the records below it count, it is exclusive. TIME, in ISO 8601, UTC"
+        " unless it says: the records count that come before the first batch that was appended after it, also where"
+        " clocks went back later. -N: N offsets before the end. Inside a batch or a metadata transaction, the state is"
+        " the one before it",
+    )
+    asked.add_argument(
+        "--between",
+        type=_position,
+        nargs=2,
+        metavar=("A", "B"),
+        help="show what changed between two places, with the record that made each change",
+    )
+    parser.add_argument(
+        "--path", type=parse_path, default=(), metavar="PATH", help="only what is there, such as /topics/orders"
+    )
+    parser.add_argument(
+        "--history", type=parse_path, metavar="PATH", help="show all changes there, up to --at or the end"
+    )
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
+    add_processes_option(parser)
+    add_spool_option(parser)
+    return parser
+
+
+def _position(text: str) -> Position:
+    try:
+        return parse_position(text)
+    except (ValueError, OverflowError) as error:
+        problem = f"{text!r} is no offset, no time in ISO 8601 and no -N: {error}"
+        raise argparse.ArgumentTypeError(problem) from None
+
+
+def _metadata_log(files: QuorumFiles) -> tuple[Log, QuorumView]:
+    """Return the one metadata log among the files.
+
+    Raises:
+        StateNotThereError: there is none, or more than one.
+    """
+    found = []
+    for log in files.logs:
+        view = quorum_view(log) if any(each.place.topic == METADATA_TOPIC for each in log) else None
+        if view is not None:
+            found.append((log, view))
+    if not found:
+        raise StateNotThereError(f"the paths have no log of {METADATA_TOPIC}")
+    if len(found) > 1:
+        ids = sorted(view.cluster_id or "unknown" for _, view in found)
+        raise StateNotThereError(f"the directories are of {len(found)} clusters or histories: {', '.join(ids)}")
+    return found[0]
+
+
+class _Shown:
+    """Finds what was asked for, and prints it."""
+
+    def __init__(self, given: argparse.Namespace, log: Log, view: QuorumView) -> None:
+        self._given = given
+        self._copies = copies(log, view)
+        self._proven = view.high_watermark
+        self._cluster_id = view.cluster_id
+        self._json = given.format == "json"
+
+    def show(self) -> State:
+        """Print, and return the last state."""
+        if self._given.history is not None:
+            return self._show_changes(earliest(self._copies[0]), self._given.at, self._given.history)
+        if self._given.between:
+            first, last = self._given.between
+            return self._show_changes(first, last, self._given.path)
+        state = find_state(self._copies, self._given.at)
+        found = [thing for thing in things(state.image.tables) if is_under(thing.path, self._given.path)]
+        if self._given.path and not found:
+            where = path_text(self._given.path)
+            raise StateNotThereError(f"there is nothing at {where} before offset {state.image.end_offset}")
+        if self._json:
+            write_text(self._state_json(state, self._given.at))
+            write_text(map(thing_json, found))
+            return state
+        lines = table_lines if self._given.format == "table" else tree_lines
+        write_lines(fit_lines(head_lines(state, self._proven, cluster_id=self._cluster_id)))
+        write_lines(lines(found))
+        return state
+
+    def _show_changes(self, first: Position, last: Position, root: Path) -> State:
+        changes: list[ShownChange] = []
+
+        def note(state: State, change: Change) -> None:
+            shown = _shown(state, change)
+            if shown is not None and is_under(shown.path, root):
+                changes.append(shown)
+
+        before, after = find_changes(self._copies, first, last, note)
+        if self._json:
+            write_text(self._state_json(before, first))
+            write_text(map(change_json, changes))
+            write_text(self._state_json(after, last))
+            return after
+        write_lines(fit_lines(self._between_lines(before, after)))
+        write_lines(change_lines(changes))
+        return after
+
+    def _state_json(self, state: State, position: Position) -> Iterator[str]:
+        return state_json(state, position.text, self._proven, cluster_id=self._cluster_id)
+
+    def _between_lines(self, before: State, after: State) -> Iterator[str]:
+        cluster = f"Cluster {self._cluster_id or '(id not known)'}"
+        ends = f"from offset {before.image.end_offset} to offset {after.image.end_offset}"
+        yield f"{cluster} {ends}, read from {after.copy.path}."
+        yield from remarks(after, self._proven)
+        yield ""
+
+
+def _shown(state: State, change: Change) -> ShownChange | None:
+    before, after = (
+        None if entry is None else thing_of(change.key, entry, state.image.tables)
+        for entry in (change.before, change.after)
+    )
+    thing = after or before
+    if thing is None:
+        return None
+    return ShownChange(
+        change.offset, change.record_index, change.record, change.timestamp, thing.kind, thing.path, before, after
+    )
+
+
+def _exit_code(tally: Tally, state: State, program: str) -> int:
+    refusals = state.image.refusals
+    for refusal in refusals[:_MOST_NAMED]:
+        say(f"{state.copy.path}: {refusal_text(refusal)}", program)
+    if len(refusals) > _MOST_NAMED:
+        say(f"{state.copy.path}: and {len(refusals) - _MOST_NAMED} more records", program)
+    if any(each.is_unreadable for each in refusals):
+        return EXIT_DAMAGE
+    return tally.exit_code or (EXIT_SUSPICIOUS if refusals else EXIT_CLEAN)
