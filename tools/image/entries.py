@@ -38,8 +38,8 @@ class PartitionEntry(NamedTuple):
         leader: id of a broker; -1 if the partition has no leader.
         leader_recovery_state: 0 recovered, 1 recovering after an unclean election.
         leader_epoch, partition_epoch: as the records say, or count.
-        directories: of each replica, in their order; the zero uuid if the replica's broker was of a release that did
-            not tell, ``AAAAAAAAAAAAAAAAAAAAAQ`` if none is assigned yet.
+        directories: of each replica, in their order; the zero uuid if none of the records told them, and
+            ``AAAAAAAAAAAAAAAAAAAAAQ`` if none is assigned yet.
         eligible_leader_replicas, last_known_elr: ids of brokers.
     """
 
@@ -84,7 +84,8 @@ class Broker(NamedTuple):
         fenced: whether it serves no clients.
         in_controlled_shutdown: whether it is handing over its partitions.
         is_migrating_zk_broker: as releases before 4.0 wrote it.
-        directories, cordoned_directories: ids of its log directories, ascending.
+        directories: ids of its log directories, ascending.
+        cordoned_directories: those of them that take no new replicas; None if the broker did not tell.
     """
 
     epoch: int
@@ -96,7 +97,7 @@ class Broker(NamedTuple):
     in_controlled_shutdown: bool
     is_migrating_zk_broker: bool
     directories: tuple[UUID, ...]
-    cordoned_directories: tuple[UUID, ...]
+    cordoned_directories: tuple[UUID, ...] | None
 
 
 class Controller(NamedTuple):

@@ -19,7 +19,13 @@ _SHUTDOWN: Final = {0: None, 1: True}
 
 
 def register_broker(tables: Tables, message: Message) -> None:
-    """Register a broker, whatever was registered before."""
+    """Register a broker, whatever was registered before.
+
+    Raises:
+        ReplayRefusedError: a listener has no name.
+    """
+    if not all(each["name"] for each in message["endPoints"]):
+        raise ReplayRefusedError("a listener has no name")
     tables.brokers[message["brokerId"]] = Broker(
         message["brokerEpoch"],
         message["incarnationId"],
@@ -30,7 +36,7 @@ def register_broker(tables: Tables, message: Message) -> None:
         message["inControlledShutdown"],
         message["isMigratingZkBroker"],
         _ids(message["logDirs"]),
-        _ids(message["cordonedLogDirs"] or ()),
+        None if message["cordonedLogDirs"] is None else tuple(message["cordonedLogDirs"]),
     )
 
 
@@ -55,7 +61,7 @@ def change_broker(tables: Tables, message: Message) -> None:
         fenced=broker.fenced if fenced is None else fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown if shutdown is None else shutdown,
         directories=_ids(message["logDirs"]) or broker.directories,
-        cordoned_directories=broker.cordoned_directories if cordoned is None else _ids(cordoned),
+        cordoned_directories=broker.cordoned_directories if cordoned is None else tuple(cordoned),
     )
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays the records of topics, partitions and configs.
 
-Source: TopicsDelta, TopicDelta, PartitionRegistration#merge, DirectoryId#createDirectoriesFrom, ConfigurationsDelta.
+Source: TopicsDelta, TopicDelta, PartitionRegistration#merge, ConfigurationsDelta.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,8 +17,6 @@ Message = Mapping[str, Any]
 
 TOPIC_RESOURCE: Final = 2
 """Kafka's number of the owner of a topic's configs."""
-UNASSIGNED: Final = UUID(int=1)
-"""The directory of a replica to which none is assigned yet."""
 MIGRATING: Final = ZERO_UUID
 """The directory of a replica whose broker did not tell it, as before metadata.version 3.7-IV2."""
 _NO_LEADER_CHANGE: Final = -2
@@ -66,7 +64,8 @@ def partition(tables: Tables, message: Message) -> None:
     share = tables.shared.setdefault
     replicas = tuple(message["replicas"])
     directories = tuple(message["directories"]) or (MIGRATING,) * len(replicas)
-    _check(replicas, directories, message["leaderRecoveryState"])
+    _check_count(directories, replicas)
+    _check_state(message["leaderRecoveryState"])
     isr, elr, last_known_elr = (
         tuple(message["isr"]),
         tuple(message["eligibleLeaderReplicas"] or ()),
@@ -104,10 +103,11 @@ def change_partition(tables: Tables, message: Message) -> None:
     else:
         leader_epoch += 1
     replicas = _new(tables, message["replicas"], before.replicas)
-    directories = _directories(tables, message, before, replicas)
-    state = before.leader_recovery_state if state == _NO_STATE_CHANGE else state
-    if state is not before.leader_recovery_state or directories is not before.directories:
-        _check(replicas, directories, state)
+    directories = _changed_directories(tables, message, before, replicas)
+    if state == _NO_STATE_CHANGE:
+        state = before.leader_recovery_state
+    else:
+        _check_state(state)
     of_topic[number] = PartitionEntry(
         replicas,
         _new(tables, message["isr"], before.isr),
@@ -172,20 +172,31 @@ def _new(tables: Tables, ids: list[int] | None, before: tuple[int, ...]) -> tupl
     return tables.shared.setdefault(found, found)
 
 
-def _directories(tables: Tables, message: Message, before: PartitionEntry, replicas: Iterable[int]) -> tuple[UUID, ...]:
-    """Return the directories after a change: given, or those of the replicas that stay, and none for new ones."""
-    if message["directories"]:
-        found = tuple(message["directories"])
-    elif message["replicas"] is None:
+def _changed_directories(
+    tables: Tables, message: Message, before: PartitionEntry, replicas: tuple[int, ...]
+) -> tuple[UUID, ...]:
+    """Return the directories after a change.
+
+    Raises:
+        ReplayRefusedError: there are not as many as replicas.
+    """
+    given = message["directories"]
+    if given is None and replicas is before.replicas:
         return before.directories
-    else:
-        known = dict(zip(before.replicas, before.directories, strict=True))
-        found = tuple(known.get(replica, UNASSIGNED) for replica in replicas)
+    if given and message["replicas"] is not None:
+        _check_count(given, replicas)
+    found = before.directories if given is None else tuple(given)
+    if found.count(MIGRATING) == len(found):
+        found = (MIGRATING,) * len(replicas)
+    _check_count(found, replicas)
     return tables.shared.setdefault(found, found)
 
 
-def _check(replicas: tuple[int, ...], directories: tuple[UUID, ...], state: int) -> None:
+def _check_count(directories: Sequence[UUID], replicas: Sequence[int]) -> None:
     if len(directories) != len(replicas):
         raise ReplayRefusedError(f"it has {len(directories)} directories for {len(replicas)} replicas")
+
+
+def _check_state(state: int) -> None:
     if state not in _RECOVERY_STATES:
         raise ReplayRefusedError(f"there is no leader recovery state {state}")

@@ -123,7 +123,7 @@ def _broker(keys: Sequence[Any], broker: Broker, _: Tables) -> Thing:
         "listeners": _listeners(broker.listeners),
         "features": _features(broker.features),
         "directories": _ids(broker.directories),
-        "cordoned_directories": _ids(broker.cordoned_directories),
+        "cordoned_directories": None if broker.cordoned_directories is None else _ids(broker.cordoned_directories),
     }
     return Thing("broker", ("brokers", str(keys[0])), members)
 

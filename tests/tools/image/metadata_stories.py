@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences of metadata records about few things, so that they meet: made topics are removed, brokers are fenced."""
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -23,6 +23,9 @@ _texts = {
     "value": st.sampled_from(["1", "2", None]),
     "rack": st.sampled_from(["r", None]),
     "reason": st.none(),
+    "owner": st.sampled_from(["User:a", "User:b", "User:", "a"]),
+    "requester": st.sampled_from(["User:a", "User:b"]),
+    "host": st.sampled_from(["h", ""]),
 }
 _numbers = {
     "resourceType": st.sampled_from([2, 4]),
@@ -41,15 +44,18 @@ _numbers = {
 
 
 def _value(kind: str, name: str, field: Any) -> st.SearchStrategy[Any]:
-    """A value for a field of the schema, from few."""
+    """A value for a field of the schema, from few; listeners nearly always have a name."""
     if field.struct is not None:
         items = st.fixed_dictionaries({each.name: _value(kind, each.name, each) for each in field.struct.fields})
+        if name == "endPoints":
+            names = st.sampled_from([*"abcdefghi", ""])
+            items = st.tuples(items, names).map(lambda drawn: drawn[0] | {"name": drawn[1]})
         return st.lists(items, max_size=2) if field.is_array else items
     if field.is_array:
         if field.type == "uuid":
             found: st.SearchStrategy[Any] = _uuid_lists
         else:
-            found = _node_lists if field.type == "int32" else st.lists(_names, max_size=2)
+            found = _node_lists if field.type == "int32" else st.lists(_texts["requester"], max_size=2, unique=True)
         return st.none() | found if field.default is None else found
     if kind == "PartitionRecord" and name == "leaderRecoveryState":
         return st.sampled_from([0, 0, 0, 1, 2])
@@ -74,7 +80,8 @@ def metadata_records(draw: st.DrawFn, kinds: tuple[str, ...] = ()) -> MetadataRe
     return metadata_record(name, message)
 
 
-_USUAL = ("TopicRecord", "PartitionRecord", "PartitionChangeRecord", "ConfigRecord", "RegisterBrokerRecord")
+_USUAL: Final = ("TopicRecord", "PartitionRecord", "PartitionChangeRecord", "ConfigRecord", "RegisterBrokerRecord")
+_CHANGES: Final = ("PartitionChangeRecord", "PartitionChangeRecord", "BrokerRegistrationChangeRecord", "ClearElrRecord")
 
 
 def batches_of(drawn: list[list[MetadataRecord]]) -> list[MetadataBatch]:
@@ -87,9 +94,32 @@ def batches_of(drawn: list[list[MetadataRecord]]) -> list[MetadataBatch]:
     return batches
 
 
+def _record(kind: str, /, **fields: Any) -> MetadataRecord:
+    return metadata_record(kind, message_types("metadata-records")[kind].default() | fields)
+
+
+def _partition(topic_id: UUID, number: int) -> MetadataRecord:
+    nodes = {"replicas": [1, 2], "isr": [1, 2], "leader": 1, "directories": [_IDS[0], _IDS[1]] if number else []}
+    return _record("PartitionRecord", topicId=topic_id, partitionId=number, leaderEpoch=0, partitionEpoch=0, **nodes)
+
+
+_BEGINNING: Final = [
+    [_record("TopicRecord", name=name, topicId=topic_id) for name, topic_id in zip("abc", _IDS, strict=True)],
+    [_partition(topic_id, number) for topic_id in _IDS for number in (0, 1)],
+    [_record("RegisterBrokerRecord", brokerId=number, brokerEpoch=1) for number in (1, 2, 3)],
+]
+"""Things that changes of records are about."""
+
+
 @st.composite
 def metadata_stories(draw: st.DrawFn) -> tuple[list[MetadataBatch], list[list[MetadataRecord]]]:
-    """Batches of the log, and their records. Usual records prevail; a batch without any is one of control records."""
-    record = st.one_of(metadata_records(_USUAL), metadata_records())
+    """Batches of the log, and their records; a batch without any is one of control records.
+
+    Half of them begin with things that later records change; usual records prevail in the others.
+    """
+    begins = draw(st.booleans())
+    kinds = _CHANGES if begins else _USUAL
+    record = st.one_of(metadata_records(kinds), metadata_records())
     drawn: list[list[MetadataRecord]] = draw(st.lists(st.lists(record, max_size=4), max_size=12))
+    drawn = [*_BEGINNING, *drawn] if begins else drawn
     return batches_of(drawn), drawn

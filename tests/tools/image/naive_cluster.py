@@ -76,8 +76,6 @@ def _replay(state: Object, kind: str, data: Object) -> None:
                 of_owner[data["name"]] = data["value"]
         case "CLIENT_QUOTA_RECORD":
             owner = {each["entityType"]: each["entityName"] for each in data["entity"]}
-            if len(owner) != len(data["entity"]):
-                raise RefusedError
             of_owner = state["quotas"].setdefault(quota_owner(owner), {})
             of_owner.pop(data["key"], None)
             if not data["remove"]:
@@ -95,14 +93,14 @@ def _replay(state: Object, kind: str, data: Object) -> None:
 def _secret(state: Object, kind: str, data: Object) -> None:
     match kind:
         case "DELEGATION_TOKEN_RECORD":
+            if not all(":" in each for each in (data["owner"], data["requester"], *data["renewers"])):
+                raise RefusedError
             names = ["owner", "requester", "renewers", "issueTimestamp", "maxTimestamp", "expirationTimestamp"]
             state["tokens"][data["tokenId"]] = [data[name] for name in names]
         case "REMOVE_DELEGATION_TOKEN_RECORD":
             state["tokens"].pop(data["tokenId"], None)
         case "USER_SCRAM_CREDENTIAL_RECORD" | "REMOVE_USER_SCRAM_CREDENTIAL_RECORD":
-            if data["mechanism"] not in (1, 2):
-                raise RefusedError
-            key = f"{data['name']}/{data['mechanism']}"
+            key = f"{data['name']}/{data['mechanism'] if data['mechanism'] in (1, 2) else 0}"
             state["scram"].pop(key, None)
             if not kind.startswith("REMOVE"):
                 state["scram"][key] = [data[name] for name in ("salt", "storedKey", "serverKey", "iterations")]
@@ -130,6 +128,8 @@ def _node(state: Object, kind: str, data: Object) -> None:
         each["name"]: [each["minSupportedVersion"], each["maxSupportedVersion"]] for each in data.get("features", [])
     }
     match kind:
+        case "REGISTER_BROKER_RECORD" if "" in listeners:
+            raise RefusedError
         case "REGISTER_BROKER_RECORD":
             brokers[str(data["brokerId"])] = {
                 "epoch": data["brokerEpoch"],
@@ -141,7 +141,7 @@ def _node(state: Object, kind: str, data: Object) -> None:
                 "shutdown": bool(data.get("inControlledShutdown")),
                 "zk": bool(data.get("isMigratingZkBroker")),
                 "directories": sorted(data.get("logDirs") or []),
-                "cordoned": sorted(data.get("cordonedLogDirs") or []),
+                "cordoned": None if data.get("cordonedLogDirs") is None else data["cordonedLogDirs"],
             }
         case "UNREGISTER_BROKER_RECORD":
             brokers.pop(str(data["brokerId"]), None)
@@ -170,7 +170,7 @@ def _node(state: Object, kind: str, data: Object) -> None:
             broker["shutdown"] |= shutdown == 1
             broker["directories"] = sorted(data.get("logDirs") or []) or broker["directories"]
             if data.get("cordonedLogDirs") is not None:
-                broker["cordoned"] = sorted(data["cordonedLogDirs"])
+                broker["cordoned"] = data["cordonedLogDirs"]
         case _:
             raise AssertionError(kind)
 
@@ -224,6 +224,9 @@ def _topic(state: Object, kind: str, data: Object) -> None:
 
 
 def _changed(before: Object, data: Object) -> Object:
+    given = data.get("directories")
+    if given and data.get("replicas") is not None and len(given) != len(data["replicas"]):
+        raise RefusedError
     found = before | {"partitionEpoch": before["partitionEpoch"] + 1}
     fields = {
         "replicas": "replicas",
@@ -238,11 +241,10 @@ def _changed(before: Object, data: Object) -> Object:
         found |= {"leader": data["leader"], "leaderEpoch": before["leaderEpoch"] + 1}
     if data.get("leaderRecoveryState", -1) != -1:
         found["recovery"] = data["leaderRecoveryState"]
-    if data.get("directories"):
+    if data.get("directories") is not None:
         found["directories"] = data["directories"]
-    elif data.get("replicas") is not None:
-        place = dict(zip(before["replicas"], before["directories"], strict=True))
-        found["directories"] = [place.get(each, _ID + "Q") for each in data["replicas"]]
+    if all(each == _ID + "A" for each in found["directories"]):
+        found["directories"] = [_ID + "A"] * len(found["replicas"])
     return found
 
 
@@ -269,7 +271,9 @@ def described(tables: Tables) -> Object:
                 "shutdown": each.in_controlled_shutdown,
                 "zk": each.is_migrating_zk_broker,
                 "directories": sorted(map(uuid_to_text, each.directories)),
-                "cordoned": sorted(map(uuid_to_text, each.cordoned_directories)),
+                "cordoned": None
+                if each.cordoned_directories is None
+                else [*map(uuid_to_text, each.cordoned_directories)],
             }
             for number, each in tables.brokers.items()
         },
