@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from raftlog.errors import DecodeError, InvariantViolation, ReplayRefusedError, UnsupportedVersionError
+from raftlog.errors import DecodeError, ReplayRefusedError, UnsupportedVersionError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, Decoder, Replay, decoder, read_any
+from raftlog.records.messages.generated_source import NOT_USUAL
+from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, Replay, decoder, read_any
 from raftlog.tools.image.tables import Tables
 
 __all__ = ["ClusterImage", "MetadataBatch", "OpenTransaction", "RefusedRecord", "image_of_snapshot"]
@@ -113,23 +114,49 @@ class ClusterImage:
         """Advance the image by the next batch. Bad records become refusals; nothing is raised for them."""
         for index, value in enumerate(batch.values):
             found = None if value is None else decoder(value[:FRAME_SIZE])
-            try:
-                if found is None or value is None:
-                    found, message = read_any(value)
-                else:
-                    message, end = found.read(value, FRAME_SIZE)
-                    if end != len(value):
-                        found, message = read_any(value)
-            except DecodeError:
-                self._refuse_unreadable(batch.base_offset + index, index, value)
+            if found is None or value is None:
+                self._apply_unusual(batch, index, value)
                 continue
-            if self.transaction is None and found.replay is not None:
-                self._replay(batch.base_offset + index, index, found.name, found.replay, message)
+            name, read, replay = found
+            try:
+                message, end = read(value, FRAME_SIZE)
+            except NOT_USUAL:
+                self._apply_unusual(batch, index, value)
+                continue
+            if end != len(value):
+                self._apply_unusual(batch, index, value)
+            elif self.transaction is None and replay is not None:
+                self._replay(batch.base_offset + index, index, name, replay, message)
             else:
-                self._in_transaction(batch, index, found, message)
+                self._apply_read(batch, index, name, replay, message)
         self.read_to = batch.next_offset
         if self.transaction is None:
             self._reached(batch.next_offset, batch)
+
+    def _apply_unusual(self, batch: MetadataBatch, index: int, value: bytes | None) -> None:
+        """Apply a record that the fast reader cannot read; it may be bad."""
+        offset = batch.base_offset + index
+        try:
+            name, replay, message = read_any(value)
+        except UnsupportedVersionError as error:
+            refusal = RefusedRecord(offset, index, error.reason, is_unknown=True, is_in_snapshot=self.in_snapshot)
+            self.refusals.append(refusal)
+        except DecodeError as error:
+            refusal = RefusedRecord(offset, index, error.reason, is_unreadable=True, is_in_snapshot=self.in_snapshot)
+            self.refusals.append(refusal)
+        else:
+            self._apply_read(batch, index, name, replay, message)
+
+    def _apply_read(
+        self, batch: MetadataBatch, index: int, name: str, replay: Replay | None, message: Mapping[str, Any]
+    ) -> None:
+        offset = batch.base_offset + index
+        if replay is None:
+            self._bound(batch, index, name, message)
+        elif self.transaction is None:
+            self._replay(offset, index, name, replay, message)
+        else:
+            self.transaction.pending.append(_Pending(offset, index, name, replay, message))
 
     def _replay(self, offset: int, index: int, name: str, replay: Replay, message: Mapping[str, Any]) -> None:
         try:
@@ -137,20 +164,19 @@ class ClusterImage:
         except ReplayRefusedError as error:
             self.refusals.append(RefusedRecord(offset, index, f"{name}: {error}", is_in_snapshot=self.in_snapshot))
 
-    def _in_transaction(self, batch: MetadataBatch, index: int, found: Decoder, message: Mapping[str, Any]) -> None:
+    def _bound(self, batch: MetadataBatch, index: int, name: str, message: Mapping[str, Any]) -> None:
+        """Apply a record that begins or ends a transaction."""
         offset = batch.base_offset + index
         is_open = self.transaction is not None
-        if self.transaction is not None and found.replay is not None:
-            self.transaction.pending.append(_Pending(offset, index, found.name, found.replay, message))
-        elif is_open is (found.name == BEGIN):
+        if is_open is (name == BEGIN):
             problem = "a transaction is open already" if is_open else "no transaction is open"
-            self.refusals.append(RefusedRecord(offset, index, f"{found.name}: {problem}"))
-        elif found.name == BEGIN:
+            self.refusals.append(RefusedRecord(offset, index, f"{name}: {problem}", is_in_snapshot=self.in_snapshot))
+        elif name == BEGIN:
             if index:
                 self._reached(offset, batch)
             self.transaction = OpenTransaction(offset, message["name"])
         else:
-            self._close(is_aborted=found.name == ABORT)
+            self._close(is_aborted=name == ABORT)
 
     def _close(self, *, is_aborted: bool) -> None:
         transaction, self.transaction = self.transaction, None
@@ -160,17 +186,6 @@ class ClusterImage:
 
     def _reached(self, end_offset: int, batch: MetadataBatch) -> None:
         self.end_offset, self.epoch, self.timestamp = end_offset, batch.epoch, batch.timestamp
-
-    def _refuse_unreadable(self, offset: int, index: int, value: bytes | None) -> None:
-        try:
-            read_any(value)
-        except UnsupportedVersionError as error:
-            refusal = RefusedRecord(offset, index, error.reason, is_unknown=True, is_in_snapshot=self.in_snapshot)
-        except DecodeError as error:
-            refusal = RefusedRecord(offset, index, error.reason, is_unreadable=True, is_in_snapshot=self.in_snapshot)
-        else:
-            raise InvariantViolation("a record that could not be read can be read")
-        self.refusals.append(refusal)
 
 
 def image_of_snapshot(batches: Iterable[MetadataBatch], end: OffsetAndEpoch, timestamp: int) -> ClusterImage:

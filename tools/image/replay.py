@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from raftlog.errors import UnsupportedVersionError
 from raftlog.records.messages.metadata import read_metadata_record
-from raftlog.records.messages.primitives import Reader
 from raftlog.records.messages.schema import message_types
 from raftlog.tools.image import nodes, settings, topics
 from raftlog.tools.image.tables import Tables
+from raftlog.tools.image.values_reader import ValuesReader, compile_values_reader
 
 Replay = Callable[[Tables, Mapping[str, Any]], None]
 """Changes tables as a record says, by its message. A ``ReplayRefusedError`` means that nothing was changed."""
@@ -60,12 +60,12 @@ class Decoder(NamedTuple):
 
     Attributes:
         name: of the type's schema.
-        read: reads the message.
+        read: reads the message if it is a usual one, as ``values_reader`` says.
         replay: its effect; None if the record bounds a transaction.
     """
 
     name: str
-    read: Reader
+    read: ValuesReader
     replay: Replay | None
 
 
@@ -80,12 +80,12 @@ def decoder(frame: bytes) -> Decoder | None:
         return None
     for kind in message_types("metadata-records").values():
         if kind.api_key == frame[1] and frame[2] in kind.versions:
-            return Decoder(kind.name, kind.reader(frame[2]), REPLAYS[kind.name])
+            return Decoder(kind.name, compile_values_reader(kind.schema, frame[2]), REPLAYS[kind.name])
     return None
 
 
-def read_any(value: bytes | None) -> tuple[Decoder, Mapping[str, Any]]:
-    """Read a record of which ``decoder`` knows nothing, or which it cannot read.
+def read_any(value: bytes | None) -> tuple[str, Replay | None, Mapping[str, Any]]:
+    """Read a record of which ``decoder`` knows nothing, or which it cannot read: return name, effect and message.
 
     A version above the highest known one is an error here: its fields may mean what is not known.
 
@@ -97,5 +97,4 @@ def read_any(value: bytes | None) -> tuple[Decoder, Mapping[str, Any]]:
     if record.version not in record.type.versions:
         problem = f"{record.type_name} has no version {record.version}"
         raise UnsupportedVersionError(problem, "message-version")
-    kind = record.type
-    return Decoder(kind.name, kind.reader(record.version), REPLAYS[kind.name]), record.message
+    return record.type.name, REPLAYS[record.type.name], record.message

@@ -4,8 +4,8 @@
 Source: TopicsDelta, TopicDelta, PartitionRegistration#merge, ConfigurationsDelta.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from raftlog.errors import ReplayRefusedError
@@ -19,6 +19,7 @@ TOPIC_RESOURCE: Final = 2
 """Kafka's number of the owner of a topic's configs."""
 MIGRATING: Final = ZERO_UUID
 """The directory of a replica whose broker did not tell it, as before metadata.version 3.7-IV2."""
+_Id = TypeVar("_Id", int, UUID)
 _NO_LEADER_CHANGE: Final = -2
 _NO_STATE_CHANGE: Final = -1
 _RECOVERY_STATES: Final = frozenset({0, 1})
@@ -61,28 +62,22 @@ def partition(tables: Tables, message: Message) -> None:
         ReplayRefusedError: its topic is not there, or the record contradicts itself.
     """
     of_topic = _partitions(tables, message)
-    share = tables.shared.setdefault
-    replicas = tuple(message["replicas"])
-    directories = tuple(message["directories"]) or (MIGRATING,) * len(replicas)
+    shared = tables.shared
+    replicas = _shared(shared, message["replicas"])
+    directories = message["directories"] or (MIGRATING,) * len(replicas)
     _check_count(directories, replicas)
-    _check_state(message["leaderRecoveryState"])
-    isr, elr, last_known_elr = (
-        tuple(message["isr"]),
-        tuple(message["eligibleLeaderReplicas"] or ()),
-        tuple(message["lastKnownElr"] or ()),
-    )
     of_topic[message["partitionId"]] = PartitionEntry(
-        share(replicas, replicas),
-        share(isr, isr),
+        replicas,
+        _shared(shared, message["isr"]),
         tuple(message["removingReplicas"]),
         tuple(message["addingReplicas"]),
         message["leader"],
-        message["leaderRecoveryState"],
+        _checked_state(message["leaderRecoveryState"]),
         message["leaderEpoch"],
         message["partitionEpoch"],
-        share(directories, directories),
-        elr,
-        last_known_elr,
+        _shared(shared, directories),
+        tuple(message["eligibleLeaderReplicas"] or ()),
+        tuple(message["lastKnownElr"] or ()),
     )
 
 
@@ -97,29 +92,28 @@ def change_partition(tables: Tables, message: Message) -> None:
     before = of_topic.get(number)
     if before is None:
         raise ReplayRefusedError(f"topic {tables.topics[message['topicId']].name} has no partition {number}")
-    leader, leader_epoch, state = message["leader"], before.leader_epoch, message["leaderRecoveryState"]
-    if leader == _NO_LEADER_CHANGE:
-        leader = before.leader
-    else:
-        leader_epoch += 1
-    replicas = _new(tables, message["replicas"], before.replicas)
-    directories = _changed_directories(tables, message, before, replicas)
-    if state == _NO_STATE_CHANGE:
-        state = before.leader_recovery_state
-    else:
-        _check_state(state)
+    replicas, isr, removing, adding, leader, state, leader_epoch, partition_epoch, directories, elr, last_elr = before
+    shared = tables.shared
+    if message["leader"] != _NO_LEADER_CHANGE:
+        leader, leader_epoch = message["leader"], leader_epoch + 1
+    if message["replicas"] is not None:
+        replicas = _shared(shared, message["replicas"])
+    if message["directories"] is not None or message["replicas"] is not None:
+        directories = _changed_directories(tables, message, directories, replicas)
+    if message["leaderRecoveryState"] != _NO_STATE_CHANGE:
+        state = _checked_state(message["leaderRecoveryState"])
     of_topic[number] = PartitionEntry(
         replicas,
-        _new(tables, message["isr"], before.isr),
-        _new(tables, message["removingReplicas"], before.removing_replicas),
-        _new(tables, message["addingReplicas"], before.adding_replicas),
+        isr if message["isr"] is None else _shared(shared, message["isr"]),
+        removing if message["removingReplicas"] is None else _shared(shared, message["removingReplicas"]),
+        adding if message["addingReplicas"] is None else _shared(shared, message["addingReplicas"]),
         leader,
         state,
         leader_epoch,
-        before.partition_epoch + 1,
+        partition_epoch + 1,
         directories,
-        _new(tables, message["eligibleLeaderReplicas"], before.eligible_leader_replicas),
-        _new(tables, message["lastKnownElr"], before.last_known_elr),
+        elr if message["eligibleLeaderReplicas"] is None else _shared(shared, message["eligibleLeaderReplicas"]),
+        last_elr if message["lastKnownElr"] is None else _shared(shared, message["lastKnownElr"]),
     )
 
 
@@ -164,28 +158,24 @@ def _partitions(tables: Tables, message: Message) -> dict[int, PartitionEntry]:
     return of_topic
 
 
-def _new(tables: Tables, ids: list[int] | None, before: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a list of a record, or the one before if the record leaves it out."""
-    if ids is None:
-        return before
+def _shared(shared: dict[tuple[Any, ...], tuple[Any, ...]], ids: Iterable[_Id]) -> tuple[_Id, ...]:
+    """Return a list of a record, as the one object that all entries with that list have."""
     found = tuple(ids)
-    return tables.shared.setdefault(found, found)
+    return shared.setdefault(found, found)
 
 
 def _changed_directories(
-    tables: Tables, message: Message, before: PartitionEntry, replicas: tuple[int, ...]
+    tables: Tables, message: Message, before: tuple[UUID, ...], replicas: tuple[int, ...]
 ) -> tuple[UUID, ...]:
-    """Return the directories after a change.
+    """Return the directories after a change of them or of the replicas.
 
     Raises:
         ReplayRefusedError: there are not as many as replicas.
     """
     given = message["directories"]
-    if given is None and replicas is before.replicas:
-        return before.directories
     if given and message["replicas"] is not None:
         _check_count(given, replicas)
-    found = before.directories if given is None else tuple(given)
+    found = before if given is None else tuple(given)
     if found.count(MIGRATING) == len(found):
         found = (MIGRATING,) * len(replicas)
     _check_count(found, replicas)
@@ -197,6 +187,7 @@ def _check_count(directories: Sequence[UUID], replicas: Sequence[int]) -> None:
         raise ReplayRefusedError(f"it has {len(directories)} directories for {len(replicas)} replicas")
 
 
-def _check_state(state: int) -> None:
+def _checked_state(state: int) -> int:
     if state not in _RECOVERY_STATES:
         raise ReplayRefusedError(f"there is no leader recovery state {state}")
+    return state
