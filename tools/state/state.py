@@ -147,10 +147,11 @@ class _Shown:
     def show(self) -> State:
         """Print, and return the last state."""
         if self._given.history is not None:
-            return self._show_changes(earliest(self._copies[0]), self._given.at, self._given.history)
+            first = earliest(self._copies[0])
+            return self._show_changes(first, self._given.at, self._given.history, begins_with_things=True)
         if self._given.between:
             first, last = self._given.between
-            return self._show_changes(first, last, self._given.path)
+            return self._show_changes(first, last, self._given.path, begins_with_things=False)
         state = find_state(self._copies, self._given.at)
         found = [thing for thing in things(state.image.tables) if is_under(thing.path, self._given.path)]
         if self._given.path and not found:
@@ -165,7 +166,7 @@ class _Shown:
         write_lines(lines(found))
         return state
 
-    def _show_changes(self, first: Position, last: Position, root: Path) -> State:
+    def _show_changes(self, first: Position, last: Position, root: Path, *, begins_with_things: bool) -> State:
         changes: list[ShownChange] = []
 
         def note(state: State, change: Change) -> None:
@@ -174,12 +175,18 @@ class _Shown:
                 changes.append(shown)
 
         before, after = find_changes(self._copies, first, last, note)
+        there = (
+            [each for each in things(before.image.tables) if is_under(each.path, root)] if begins_with_things else []
+        )
         if self._json:
             write_text(self._state_json(before, first))
+            write_text(map(thing_json, there))
             write_text(map(change_json, changes))
             write_text(self._state_json(after, last))
             return after
         write_lines(fit_lines(self._between_lines(before, after)))
+        if there:
+            write_lines([f"At offset {before.image.end_offset} there were:", *table_lines(there), ""])
         write_lines(change_lines(changes))
         return after
 
@@ -190,7 +197,7 @@ class _Shown:
         cluster = f"Cluster {self._cluster_id or '(id not known)'}"
         ends = f"from offset {before.image.end_offset} to offset {after.image.end_offset}"
         yield f"{cluster} {ends}, read from {after.copy.path}."
-        yield from remarks(after, self._proven)
+        yield from dict.fromkeys([*remarks(before, self._proven), *remarks(after, self._proven)])
         yield ""
 
 

@@ -157,7 +157,9 @@ def _first(among: Sequence[StateSource], find: Callable[[StateSource], _Result])
             return find(copy)
         except RaftLogError as error:
             problems.append(without_frames(error))
-    raise fresh_copy(problems[0])
+    if all(isinstance(problem, StateNotThereError) for problem in problems):
+        raise StateNotThereError("; ".join(map(str, problems)))
+    raise fresh_copy(next(problem for problem in problems if not isinstance(problem, StateNotThereError)))
 
 
 def _state(copy: StateSource, position: Position) -> State:

@@ -165,6 +165,7 @@ def test_changes_between_two_offsets(log: Path) -> None:
     assert "from offset 0 to offset 4" in text
     assert "isr: 1,2 -> 1; partition_epoch: -1 -> 0" in text
     assert "Nothing changed." in run("state", "-j1", log, "--between", "1", "1").text
+    assert "Offset 2 is inside a batch" in run("state", "-j1", log, "--between", "2", "4").text
     assert len(state_json(log, "--between", "0", "4", "--path", "/topics/orders/0")) == 4
 
 
@@ -176,6 +177,19 @@ def test_the_history_of_a_thing(log: Path) -> None:
         2,
         None,
     ]
+
+
+def test_a_history_that_begins_with_a_snapshot_shows_what_was_there() -> None:
+    """Before the changes; nothing is said of what had happened before."""
+    node = GOLDEN / "wire/data/n4"
+    head, *there = state_json(node, "--history", "/brokers")
+    (first, *_), kinds = [each for each in there if each["kind"] == "broker"], [each["kind"] for each in there]
+    assert head["snapshot"] is not None
+    assert first == state_json(node, "--at", str(head["end_offset"]), "--path", first["path"])[1]
+    assert kinds == sorted(kinds, key=["broker", "change", "state"].index)
+    text = run("state", "-j1", node, "--history", "/brokers").text
+    assert f"\nAt offset {head['end_offset']} there were:\n" in text
+    assert text.index("\nBrokers (") < text.index("OFFSET")
 
 
 def test_history_shows_removals(tmp_path: Path) -> None:

@@ -167,6 +167,16 @@ def test_a_log_without_its_start_and_without_a_snapshot_has_no_state(tmp_path: P
         earliest(copies[0])
 
 
+def test_each_replica_says_what_it_lacks(tmp_path: Path) -> None:
+    """In one message, the preferred replica first."""
+    logs = metadata_log(tmp_path / "a", [VERSION], [TOPIC]), metadata_log(tmp_path / "b", [VERSION])
+    copies, _ = found_copies(*logs)
+    with pytest.raises(
+        StateNotThereError, match=r"a: offset 3 .* from offset 0 to 2; .*b: offset 3 .* from offset 0 to 1"
+    ):
+        find_state(copies, parse_position("3"))
+
+
 def test_a_damaged_batch_ends_the_states(tmp_path: Path) -> None:
     """The state before it is there, none after it; the default is the state before it."""
     path = metadata_log(tmp_path, [VERSION], [TOPIC], [PARTITION]) / "__cluster_metadata-0/00000000000000000000.log"
