@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.tools.image.cluster_image import RefusedRecord
+from raftlog.tools.payloads.redaction import REDACTED
 from raftlog.tools.state.state_search import State
 from raftlog.tools.state.things import Path, Thing, changed_members, path_text
 from raftlog.tools.terminal.json_lines import json_line, path_member
@@ -161,6 +162,8 @@ def _change(change: ShownChange) -> str:
     if after is None:
         return "-"
     names = changed_members(before, after)
+    if not names:
+        return f"another value: {REDACTED}"
     return "; ".join(f"{name}: {_text(before.members[name])} -> {_text(after.members[name])}" for name in names)
 
 

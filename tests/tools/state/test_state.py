@@ -199,6 +199,19 @@ def test_history_shows_removals(tmp_path: Path) -> None:
     assert [(each["offset"], each["path"]) for each in gone] == [(3, "/topics/orders/0"), (3, "/topics/orders")]
 
 
+def test_a_change_of_a_secret_says_that_it_changed(tmp_path: Path) -> None:
+    """And neither what it was nor what it is, in either format."""
+    secrets = [
+        record("ConfigRecord", resourceType=4, resourceName="1", name="ssl.key.password", value=value)
+        for value in ("hidden-1", "hidden-2")
+    ]
+    log = metadata_log(tmp_path, [VERSION], secrets)
+    text = run("state", "-j1", log, "--history", "/configs").text
+    assert "+ value=[redacted]" in text
+    assert "another value: [redacted]" in text
+    assert "hidden" not in text + json.dumps(state_json(log, "--history", "/configs"))
+
+
 def test_a_record_without_effect_is_named_and_suspicious(tmp_path: Path) -> None:
     """With its offset and its index in the batch; the state is shown."""
     log = metadata_log(tmp_path, [VERSION], [TOPIC, record("FenceBrokerRecord", id=5, epoch=1), b"\x01\x63\x00"])
