@@ -25,6 +25,7 @@ from tests.planted.segments import (
     control_values,
     data_batch,
     forget_snapshots,
+    with_base_offset,
 )
 
 FAULTS = Faults("voters")
@@ -57,7 +58,7 @@ def _forge(
         for start, end in itertools.zip_longest(starts, starts[1:], fillvalue=1 << 62)
         if len(sets[start]) in counts and not (is_last and start != starts[-1])
     )
-    segment, index = data_batch(ground, record_count=1, from_offset=start + 1, to_offset=end)
+    segment, index = data_batch(ground, record_count=1, from_offset=start + 1, to_offset=end, is_inside_epoch=True)
     if is_last:
         forget_snapshots(kept / METADATA, segment.view(index).base_offset)
     return _put(segment, index, [VotersRecord(change(sets[start]))])
@@ -112,6 +113,31 @@ def voters_two_added(ground: Ground) -> Spot:
 def voters_two_removed(ground: Ground) -> Spot:
     """A voter set removes two voters at once."""
     return _forge(ground, lambda voters: voters[2:], counts=(3,))
+
+
+def _append(ground: Ground, change: Callable[[_Voters], _Voters]) -> Spot:
+    """Append a Voters record with a change of the voters in force to the end of a log."""
+    log = ground.alone() / METADATA
+    sets = _voters(log)
+    segment = Segment(max(log.glob("*.log")))
+    last = segment.view(-1)
+    segment.batches.append(with_base_offset(segment.batches[-1], last.next_offset))
+    return _put(segment, len(segment.batches) - 1, [VotersRecord(change(sets[max(sets)]))])
+
+
+@FAULTS.kind("voters-rewritten", on=QUORUMS)
+def voters_rewritten_to_fewer(ground: Ground) -> Spot:
+    """After the last record of a log, the voters become the first of them alone, or with another one."""
+    return _append(
+        ground,
+        lambda voters: voters[:1] if len(voters) > 2 else (*voters[:1], *(_other(each, 8) for each in voters[1:])),
+    )
+
+
+@FAULTS.kind("voters-rewritten", on=QUORUMS)
+def voters_rewritten_to_others(ground: Ground) -> Spot:
+    """After the last record of a log, all voters are replaced by others."""
+    return _append(ground, lambda voters: tuple(_other(voter, voter.id + 50) for voter in voters))
 
 
 @FAULTS.kind("voters-schema", on=QUORUMS)

@@ -214,6 +214,7 @@ def data_batch(
     record_count: int | None = None,
     from_offset: int = 0,
     to_offset: int = 1 << 62,
+    is_inside_epoch: bool = False,
 ) -> tuple[Segment, int]:
     """Return a segment, and the number of a data batch in its middle, without a codec.
 
@@ -224,6 +225,7 @@ def data_batch(
         record_count: of the batch, exactly.
         from_offset: least base offset of the batch.
         to_offset: below which that is.
+        is_inside_epoch: whether the batch after it is of the same epoch.
     """
     segments = {path: Segment(path) for path in ground.files(pattern)}
     found = [
@@ -235,6 +237,7 @@ def data_batch(
         and batch.record_count >= least_records
         and record_count in {None, batch.record_count}
         and from_offset <= batch.base_offset < to_offset
+        and (not is_inside_epoch or segment.view(index + 1).partition_leader_epoch == batch.partition_leader_epoch)
     ]
     path, index = ground.pick(found)
     return segments[path], index

@@ -47,6 +47,14 @@ _VOTERS = (
         "two voters have new endpoints at once",
     ),
     Rule(
+        "voters-rewritten",
+        _SUSPICIOUS,
+        Subject.RAFT,
+        "a voter set is written by a leader, which changes one voter at a time",
+        "KIP-853",
+        "{1, 2, 3} becomes {1} in the last batch of an epoch: somebody has given up the voters 2 and 3",
+    ),
+    Rule(
         "voters-version",
         _DAMAGED,
         Subject.RAFT,

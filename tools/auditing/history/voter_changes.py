@@ -53,3 +53,16 @@ def disjoint_majorities(one: VoterSet, other: VoterSet) -> tuple[list[ReplicaKey
     left = [key for key in shared if key not in mine]
     theirs = [*sorted(other.voter_keys - one.voter_keys), *left][: other.majority_size]
     return mine, theirs
+
+
+def rewritten_text(before: VoterSet, before_offset: int, after: VoterSet) -> str:
+    """Return one clause about a voter set that was put in place of another by a tool, and what follows from that.
+
+    Args:
+        before: the set that was given up.
+        before_offset: of its record.
+        after: the set in its place.
+    """
+    given_up = ", ".join(map(str, sorted(before.voter_keys - after.voter_keys)))
+    disks = f": the disks of {given_up} must never start again" if given_up else ""
+    return f"voters {before} of offset {before_offset} were rewritten to {after}, by no leader{disks}"

@@ -7,6 +7,9 @@ is too, and are compared with it: a value that nothing else supports is wrong. I
 compared until the next record or snapshot.
 
 A voter set that was reported is not compared with later ones, so that one fault is one finding.
+
+A set that no leader writes is one that somebody has written with a tool, if it is a batch of its own at the end of its
+epoch: a leader begins an epoch with its own record, and goes on after a change of voters. That is reported as such.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +26,7 @@ from raftlog.tools.auditing.history.quorum_statements import (
     log_statements,
     snapshot_statements,
 )
-from raftlog.tools.auditing.history.voter_changes import VoterDifference, disjoint_majorities
+from raftlog.tools.auditing.history.voter_changes import VoterDifference, disjoint_majorities, rewritten_text
 from raftlog.tools.auditing.judgement.in_force import Testimony, ValueInForce
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.voters.kraft_version import KRaftVersion
@@ -84,6 +87,7 @@ class _Reading:
         self._last_change: Statement | None = None
         self._voter_batches = self._batches_with(VotersRecord)
         self._leader_batches = self._batches_with(LeaderChangeMessage)
+        self._epoch_ends = _epoch_ends(evidence)
 
     def _batches_with(self, kind: type) -> set[int]:
         return {each.seen.batch_offset for each in self._statements if isinstance(each.value, kind)}
@@ -165,13 +169,32 @@ class _Reading:
             yield statement.finding("voters-version", f"a Voters record at kraft.version {self._version.value}")
         elif (change := _change_problem(before, after)) is not None:
             self._voters.is_doubted = True
-            yield statement.finding(*change)
+            rewriting = self._rewriting(statement, before, after)
+            yield statement.finding(*(change if rewriting is None else rewriting))
         elif (uncommitted := self._uncommitted(statement, before, after)) is not None:
             self._voters.is_doubted = True
             reason = f"voters become {_named(after)} in the same {uncommitted} must be committed before"
             yield statement.finding("voters-uncommitted", reason)
         else:
             yield from self._judge_ranges(statement, after)
+
+    def _rewriting(
+        self, statement: Statement, before: ValueInForce[VoterSet | None] | None, after: VoterSet
+    ) -> tuple[str, str] | None:
+        """Return that a set was written by a tool, not by a leader, or None.
+
+        A leader adds one voter, removes one, or updates one. The first that it writes is its LeaderChange.
+        """
+        if not _binds(before) or before.value is None:
+            return None
+        seen = statement.seen
+        others = [each for each in self._statements if each.seen.batch_offset == seen.batch_offset]
+        is_alone = len(others) == 1 and seen.offset == seen.batch_offset
+        if not is_alone or self._epoch_ends.get(seen.epoch) != seen.offset + 1:
+            return None
+        if before.value.voter_keys == after.voter_keys or len(VoterDifference.between(before.value, after)) < 2:
+            return None
+        return "voters-rewritten", rewritten_text(before.value, before.offset, after)
 
     def _uncommitted(
         self, statement: Statement, before: ValueInForce[VoterSet | None] | None, after: VoterSet
@@ -250,6 +273,15 @@ class _Reading:
         ids = frozenset[int]() if voters is None else voters.voter_ids
         finding = snapshot.header.finding("snapshot-voters", reason)
         in_force.witnesses.append(Testimony(ids, voters or VoterSet(), voters == in_force.value, finding))
+
+
+def _epoch_ends(evidence: PartitionEvidence) -> dict[int, int]:
+    """Return the end, exclusive, of each epoch of a log's segments."""
+    ends: dict[int, int] = {}
+    for file in evidence.segments:
+        for seen in file.epochs:
+            ends[seen.epoch] = max(seen.end_offset, ends.get(seen.epoch, 0))
+    return ends
 
 
 def _is_trusted(in_force: ValueInForce[T] | None) -> TypeGuard[ValueInForce[T]]:

@@ -123,6 +123,7 @@ def test_a_replaced_disk_shows_the_directories() -> None:
     """If ids alone do not distinguish two majorities, directory ids do."""
     log = three()
     log.change(VoterSet.of([voter(1), voter(2), voter(3, directory=5)]))
+    log.data()
     (finding,) = judge_voters(log.evidence())
 
     assert finding.rule == "voters-overlap"
@@ -143,6 +144,7 @@ def test_an_unsafe_change(name: str) -> None:
     ids, rule, reason = CHANGES[name]
     log = three()
     offset = log.change(voters(*ids))
+    log.data()
     log.lead(1, ids)
     log.snapshot(log.end_offset, epoch=log.epoch, named=voters(*ids))
     log.change(voters(1, 2, 3, 4))
@@ -157,6 +159,7 @@ def test_safe_and_yet_not_accepted() -> None:
     """Kafka refuses two voters at once also where each majority overlaps."""
     log = MadeLog().bootstrap(voters(1, 2))
     log.change(voters(1, 2, 3, 4))
+    log.data()
     (finding,) = judge_voters(log.evidence())
 
     assert finding.rule == "voters-accepted"
@@ -185,6 +188,7 @@ def test_nothing_is_compared_across_damage() -> None:
     lost = log.end_offset
     log.data(4)
     log.change(voters(3, 4, 5))
+    log.data()
     damage = Finding(log.path, "batch-crc", "", position=200, offset=lost)
 
     assert found(log.evidence()) == [("voters-accepted", lost + 4)]
@@ -398,6 +402,7 @@ def test_a_log_after_a_snapshot_continues_from_it() -> None:
     log.data(5)
     log.snapshot(100, epoch=1, named=voters(1, 2, 3))
     offset = log.change(voters(3, 4, 5))
+    log.data()
 
     assert found(log.evidence()) == [("voters-accepted", offset)]
 
