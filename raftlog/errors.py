@@ -20,6 +20,7 @@
     │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
     ├─ SparkJobError (work, reason) · ReplayRefusedError · StateNotThereError
+    ├─ RepairRefusedError · SourceChangedError (path, change)
     ├─ OptionError (option; also a ValueError) · DivergedStreamError
     └─ StorageError (path, operation; also an OSError)              the disk failed
        └─ MissingFileError · OutOfSpaceError · TooManyOpenFilesError (an OutOfSpaceError)
@@ -347,6 +348,26 @@ class ReplayRefusedError(RaftLogError):
 
 class StateNotThereError(RaftLogError, LookupError):
     """The given logs and snapshots have no state of the cluster at that offset or time."""
+
+
+class RepairRefusedError(RaftLogError):
+    """A repair would give up, or put at risk, more than it was asked to; or what it has made is not sound."""
+
+
+@attrs.define
+class SourceChangedError(RaftLogError):
+    """A file that a repair was planned from is not what it was.
+
+    Attributes:
+        path: of the file, or of its directory.
+        change: what is other.
+    """
+
+    path: str
+    change: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.change}"
 
 
 @attrs.define

@@ -71,12 +71,14 @@ class Controller:
         node_id: as the directory says.
         port: of its CONTROLLER listener.
         release: of Kafka.
+        static_voters: the value of `controller.quorum.voters`, for a quorum of kraft.version 0.
     """
 
     directory: Path
     node_id: int = 1
     port: int = attrs.field(factory=free_port)
     release: str = attrs.field(default=NEWEST_RELEASE, kw_only=True)
+    static_voters: str = attrs.field(default="", kw_only=True)
     _process: subprocess.Popen[bytes] | None = attrs.field(default=None, init=False)
 
     @property
@@ -152,12 +154,15 @@ class Controller:
 
     def _properties(self) -> Path:
         path = self.directory / "controller.properties"
+        found_by = f"bootstrap.servers=localhost:{self.port}"
+        if self.static_voters:
+            found_by = f"voters={self.static_voters}"
         path.write_text(
             "process.roles=controller\n"
             f"node.id={self.node_id}\n"
             "controller.listener.names=CONTROLLER\n"
             f"listeners=CONTROLLER://localhost:{self.port}\n"
-            f"controller.quorum.bootstrap.servers=localhost:{self.port}\n"
+            f"controller.quorum.{found_by}\n"
             f"log.dirs={self.directory}\n"
         )
         return path

@@ -5,6 +5,7 @@ import base64
 import io
 import json
 import os
+import shutil
 import unicodedata
 from pathlib import Path
 
@@ -13,13 +14,15 @@ import pytest
 from raftlog.tools.log.verb import ACTIONS
 from raftlog.tools.verb_help.verbs import VERBS
 from tests.tools.console import run
-from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, log
+from tests.tools.log_console import CLUSTER, DIRECTORY_ID, OTHER_ID, TOPIC, log
 from tests.tools.made_logs import batch, flip, write_log
 
 ODD = "a\x1b[31m\n\x9b\u202eb\u2066\u200f\u061c\ufeff"
 """Colours the terminal, begins a line, and turns around what follows."""
 SHOWN = r"a\x1b[31m\x0a\x9b\u202eb\u2066\u200f\u061c\ufeff"
 HOST = "h\x1b\u202e"
+
+REWRITE = ("--initial-controllers", f"9@{HOST}:9093:{OTHER_ID}", "--lost", "1")
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "dump-log": ("dump-log", "--format", "table", "--all", "{logs}"),
@@ -49,6 +52,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "state path": ("state", "{node}", "--path", ODD),
     "state at": ("state", "{node}", "--at", ODD),
     "state history": ("state", "{node}", "--history", "/"),
+    "rewrite-voters": ("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"),
+    "rewrite-voters refused": ("rewrite-voters", "{node}", *REWRITE, "--plan", "{out}"),
+    "rewrite-voters missing": ("rewrite-voters", "{logs}/missing", *REWRITE, "--plan", "{out}"),
+    "rewrite-voters host": ("rewrite-voters", "{spare}", "--initial-controllers", f"1@{HOST}:x", "--plan", "{out}"),
+    "rewrite-voters listener": ("rewrite-voters", "{spare}", *REWRITE, "--listener", ODD, "--plan", "{out}"),
+    "rewrite-voters lost": ("rewrite-voters", "{spare}", *REWRITE, "--lost", ODD, "--plan", "{out}"),
+    "rewrite-voters no plan": ("rewrite-voters", "--apply", "{segment}", "--out", "{out}"),
     "log": ("log", ODD),
     "log init": ("log", "init", "{out}", "--cluster-id", ODD, "--node-id", "1", "--standalone"),
     "log init again": ("log", "init", "{node}", "--cluster-id", ODD, "--node-id", "1", "-g"),
@@ -80,6 +90,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "epochs": (("epochs", "{node}", "{damaged}"), "seen_in"),
     "quorum": (("quorum", "{node}"), "directory"),
     "state": (("state", "{node}"), "directory"),
+    "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "simulate": (("simulate", "--schedules", "1", "--faults", "none", "--processes", "1"), ""),
     "log init": (("log", "init", "{node}", "--cluster-id", CLUSTER, "--node-id", "1", "-g"), "directory"),
     "log append": (("log", "append", "{node}"), ""),
@@ -108,11 +119,14 @@ def made_places(tmp_path: Path, odd: str) -> dict[str, str]:
     given = ("--cluster-id", CLUSTER, "--node-id", "1", "--directory-id", DIRECTORY_ID, "--standalone")
     assert log("init", node, *given, "--listener", f"CONTROLLER://{HOST}:9093").exit_code == 0
     assert log("append", node, lines=(TOPIC,)).exit_code == 0
+    spare = shutil.copytree(node, tmp_path / f"spare{odd}")  # Of a node that has the log and no vote.
+    (spare / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=5\ndirectory.id={OTHER_ID}\n")
     return {
         "logs": str(logs),
         "segment": str(segment),
         "damaged": str(damaged),
         "node": str(node),
+        "spare": str(spare),
         "out": str(tmp_path / f"out{odd}"),
     }
 

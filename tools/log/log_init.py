@@ -16,6 +16,7 @@ from raftlog.storage.state.log_directory import (
     DirectoryFormat,
     LogDirectory,
     format_log_directory,
+    random_directory_id,
 )
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.payloads.format_features import METADATA_VERSION, Features, choose_features
@@ -106,7 +107,7 @@ def _directory_format(given: argparse.Namespace, features: Features) -> Director
     directory_id = None if given.directory_id is None else uuid_from_text(given.directory_id)
     voters = None
     if given.standalone:
-        directory_id = directory_id or _random_directory_id()
+        directory_id = directory_id or random_directory_id()
         voters = VoterSet.of([DynamicVoter(ReplicaKey(given.node_id, directory_id), address).to_voter_node(listener)])
     elif given.initial_controllers is not None:
         controllers = [DynamicVoter.parse(text) for text in given.initial_controllers.split(",")]
@@ -116,7 +117,7 @@ def _directory_format(given: argparse.Namespace, features: Features) -> Director
     return DirectoryFormat(
         given.cluster_id,
         given.node_id,
-        directory_id or _random_directory_id(),
+        directory_id or random_directory_id(),
         features.kraft_version,
         voters,
         features.records(),
@@ -128,13 +129,6 @@ def _parse_listener(text: str) -> tuple[str, HostPort]:
     if match is None:
         raise ValueError(f"not a listener like {_DEFAULT_LISTENER}: {text[:80]!r}")
     return match["name"], HostPort(match["bracketed"] or match["host"], int(match["port"]))
-
-
-def _random_directory_id() -> uuid.UUID:
-    """Return an id that Kafka could choose too: never one that looks like an option on a command line."""
-    while uuid_to_text(chosen := uuid.uuid4()).startswith("-"):
-        pass
-    return chosen
 
 
 def _fact_of_existing(given: argparse.Namespace) -> Fact:

@@ -46,6 +46,9 @@ VERBS: Final = {
         "state.state",
         "show the cluster as the metadata records say, at any offset or time that log and snapshots reach",
     ),
+    "rewrite-voters": Verb(
+        "repair.rewrite_voters", "plan and make a directory with other voters, for a quorum whose majority is gone"
+    ),
     "simulate": Verb("simulate.simulate", "run quorums with faults in virtual time, and look for violated invariants"),
     "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
     "spark-env": Verb("spark.spark_env", "print what to export, so that your own Spark sessions run raftlog"),

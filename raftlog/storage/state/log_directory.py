@@ -149,6 +149,16 @@ def format_log_directory(file_system: FileSystem, path: str, directory_format: D
     replace_file(file_system, meta_path, write_meta_properties(meta))
 
 
+def random_directory_id() -> uuid.UUID:
+    """Return an id that Kafka could choose too: never one that looks like an option on a command line.
+
+    Source: Uuid#randomUuid.
+    """
+    while uuid_to_text(chosen := uuid.uuid4()).startswith("-"):
+        pass
+    return chosen
+
+
 def _is_of_bootstrap(name: str) -> bool:
     """Whether a file may be left over from an interrupted format."""
     snapshot = parse_snapshot_name(name)

@@ -19,6 +19,7 @@ from raftlog.tools.auditing.contents.record_subjects import kind_and_subject, su
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.auditing.history.verdict_words import copy_name, has, offsets_text
+from raftlog.tools.auditing.proof.copies import Copy
 from raftlog.tools.terminal.value_text import ids_text, time_text
 
 MOST_RECORDS: Final = 10_000
@@ -104,15 +105,19 @@ def records_at_risk(
 def at_risk_words(view: QuorumView, found: Iterable[RecordsAtRisk]) -> Iterator[str]:
     """Yield a sentence for operators about each range of records."""
     for each in found:
-        copy = next(copy for copy in view.judgement.copies if copy.path == each.path)
-        head = f"{offsets_text(each.start_offset, each.end_offset).capitalize()} on {copy_name(copy)}"
-        if each.file is None or each.first_timestamp is None or each.last_timestamp is None:
-            yield f"{head} could not be read."
-            continue
-        part = "" if each.read_to == each.end_offset else f" up to offset {each.read_to - 1}, where reading stopped"
-        written = " to ".join(dict.fromkeys(map(time_text, (each.first_timestamp, each.last_timestamp))))
-        yield f"{head} hold{part}: {ids_text(map(_kind_text, each.kinds))}."
-        yield f"They were written {written}, and begin in {each.file}."
+        yield from range_words(each, next(copy for copy in view.judgement.copies if copy.path == each.path))
+
+
+def range_words(found: RecordsAtRisk, copy: Copy) -> Iterator[str]:
+    """Yield a sentence, or two, about one range of records of a replica."""
+    head = f"{offsets_text(found.start_offset, found.end_offset).capitalize()} on {copy_name(copy)}"
+    if found.file is None or found.first_timestamp is None or found.last_timestamp is None:
+        yield f"{head} could not be read."
+        return
+    part = "" if found.read_to == found.end_offset else f" up to offset {found.read_to - 1}, where reading stopped"
+    written = " to ".join(dict.fromkeys(map(time_text, (found.first_timestamp, found.last_timestamp))))
+    yield f"{head} hold{part}: {ids_text(map(_kind_text, found.kinds))}."
+    yield f"They were written {written}, and begin in {found.file}."
 
 
 def _kind_text(kind: KindOfRecords) -> str:

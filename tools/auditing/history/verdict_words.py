@@ -193,9 +193,9 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
     match judgement.way:
         case Way.FIND_MORE if seed is not None:
             yield (
-                "If the others cannot be found at all: what only they had is gone, committed or not. Then copy the"
-                " seed, and name it the only voter by hand (salvage). Should they turn up later, never start them"
-                " as they are."
+                "If the others cannot be found at all: what only they had is gone, committed or not. Then make the"
+                " seed the only voter (raftlog rewrite-voters). Should they turn up later, never start them as they"
+                " are."
             )
         case Way.START:
             leaders = copy_names(judgement.start_leaders)

@@ -12,6 +12,7 @@ A set that no leader writes is one that somebody has written with a tool, if it 
 epoch: a leader begins an epoch with its own record, and goes on after a change of voters. That is reported as such.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeGuard, TypeVar
 
@@ -87,7 +88,7 @@ class _Reading:
         self._last_change: Statement | None = None
         self._voter_batches = self._batches_with(VotersRecord)
         self._leader_batches = self._batches_with(LeaderChangeMessage)
-        self._epoch_ends = _epoch_ends(evidence)
+        self._last_sets = _last_sets(evidence, self._statements)
 
     def _batches_with(self, kind: type) -> set[int]:
         return {each.seen.batch_offset for each in self._statements if isinstance(each.value, kind)}
@@ -187,10 +188,7 @@ class _Reading:
         """
         if not _binds(before) or before.value is None:
             return None
-        seen = statement.seen
-        others = [each for each in self._statements if each.seen.batch_offset == seen.batch_offset]
-        is_alone = len(others) == 1 and seen.offset == seen.batch_offset
-        if not is_alone or self._epoch_ends.get(seen.epoch) != seen.offset + 1:
+        if statement.seen.offset not in self._last_sets:
             return None
         if before.value.voter_keys == after.voter_keys or len(VoterDifference.between(before.value, after)) < 2:
             return None
@@ -275,13 +273,28 @@ class _Reading:
         in_force.witnesses.append(Testimony(ids, voters or VoterSet(), voters == in_force.value, finding))
 
 
-def _epoch_ends(evidence: PartitionEvidence) -> dict[int, int]:
-    """Return the end, exclusive, of each epoch of a log's segments."""
+def _last_sets(evidence: PartitionEvidence, statements: Iterable[Statement]) -> set[int]:
+    """Return the offsets of Voters records, each in a batch of its own, that are followed by nothing of their epoch.
+
+    One may follow another: a quorum can be rewritten again before it has had a leader.
+    """
+    batches = Counter(each.seen.batch_offset for each in statements)
+    alone = {
+        each.seen.offset: each.seen.epoch
+        for each in statements
+        if isinstance(each.value, VotersRecord) and batches[each.seen.batch_offset] == 1
+    }
     ends: dict[int, int] = {}
     for file in evidence.segments:
         for seen in file.epochs:
             ends[seen.epoch] = max(seen.end_offset, ends.get(seen.epoch, 0))
-    return ends
+    found = set()
+    for epoch, end_offset in ends.items():
+        offset = end_offset - 1
+        while alone.get(offset) == epoch:
+            found.add(offset)
+            offset -= 1
+    return found
 
 
 def _is_trusted(in_force: ValueInForce[T] | None) -> TypeGuard[ValueInForce[T]]:

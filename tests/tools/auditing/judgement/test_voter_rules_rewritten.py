@@ -53,6 +53,16 @@ def test_a_set_is_rewritten_also_after_a_snapshot_alone() -> None:
     assert found(log.evidence()) == [("voters-rewritten", offset)]
 
 
+def test_a_set_that_is_rewritten_twice_is_one_finding() -> None:
+    """A second rewrite, before a leader was elected, does not turn the first one into a leader's mistake."""
+    log = three()
+    offset = log.change(voters(1))
+    log.change(voters(4, 5, 6))
+    log.lead(4, (4, 5, 6))
+
+    assert found(log.evidence()) == [("voters-rewritten", offset)]
+
+
 @pytest.mark.parametrize("after", [voters(1, 2), voters(1, 2, 3, 4)], ids=["removed", "added"])
 def test_a_single_change_at_the_end_of_an_epoch_is_a_leaders(after: VoterSet) -> None:
     """What a leader may have written just before it stopped is not called a rewrite: nothing tells them apart."""

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real controller starts from the directory that `raftlog rewrite-voters` has made, leads, and goes on."""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.golden_files import GOLDEN
+from tests.kafka import dump_tool
+from tests.kafka.controller import Controller
+from tests.kafka.test_interchange import messages, wait_until_registered
+from tests.tools.console import run
+
+pytestmark = dump_tool.marks("a real Kafka")
+
+DYNAMIC: Final = GOLDEN / "dynamic-quorum/data"
+STATIC: Final = GOLDEN / "static-upgrade/before-upgrade"
+NODE_3: Final = "5_Wp38SKlmI15kjtncBbcA"
+NEW_DISK: Final = "AQIDBAUGBwgJCgsMDQ4PEA"
+
+
+def rewrite(directory: Path, plan: Path, kept: Path, *options: str) -> dict[str, int]:
+    """Plan and make a directory from a copy of another; return the facts of the result."""
+    copy = plan.with_name(f"{kept.name}-copy")
+    shutil.copytree(kept, copy)
+    planned = run("rewrite-voters", copy, *options, "--plan", plan)
+    assert planned.exit_code == 0, planned.messages
+    made = run("rewrite-voters", "--apply", plan, "--out", directory, "--format", "jsonl")
+    assert made.exit_code == 0, made.messages
+    (fact,) = made.objects
+    return fact
+
+
+def findings(directory: Path, tmp_path: Path) -> dict[str, str]:
+    """What `raftlog verify` finds above harmless, by rule, without the tests' own files in the directory."""
+    copy = tmp_path / "audited"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(directory, copy, ignore=shutil.ignore_patterns("controller.*"))
+    found = run("verify", "--format", "jsonl", copy).of_kind("finding")
+    return {each["rule"]: each["severity"] for each in found}
+
+
+@pytest.mark.parametrize(
+    ("kept", "directory_id"),
+    [("n3", NODE_3), ("n3", NEW_DISK), ("n101", NEW_DISK)],
+    ids=["of its own directory", "of its log on another disk", "of a broker's directory"],
+)
+def test_a_controller_leads_alone(kept: str, directory_id: str, tmp_path: Path) -> None:
+    """Three voters become one: it elects itself in a new epoch, registers, and writes; the audit tells the rewrite."""
+    controller = Controller(tmp_path / "new", node_id=3)
+    voter = f"3@localhost:{controller.port}:{directory_id}"
+    lost = ("2", "4") if directory_id == NODE_3 else ("2", "3", "4")
+    options = [option for each in lost for option in ("--lost", each)]
+    fact = rewrite(controller.directory, tmp_path / "plan", DYNAMIC / kept, "--initial-controllers", voter, *options)
+    before = len(controller.batches())
+
+    with controller.running():
+        batches = wait_until_registered(controller, fact["quorum_epoch"])
+
+    new = batches[before:]
+    assert new[0].base_offset == fact["end_offset"]
+    assert new[0].partition_leader_epoch > fact["quorum_epoch"]
+    assert messages(new, "RegisterControllerRecord")[0]["controllerId"] == 3
+    assert findings(controller.directory, tmp_path) == {"voters-rewritten": "suspicious"}
+
+
+@pytest.mark.parametrize("kept", ["n1", "n101"])
+def test_a_controller_of_static_voters_leads_alone(kept: str, tmp_path: Path) -> None:
+    """At kraft.version 0 the configuration names the only voter, and the log is the one that was kept."""
+    controller = Controller(tmp_path / "new", node_id=1)
+    controller.static_voters = f"1@localhost:{controller.port}"
+    options = ("--initial-controllers", controller.static_voters, "--lost", "2", "--lost", "3")
+    fact = rewrite(controller.directory, tmp_path / "plan", STATIC / kept, *options)
+
+    with controller.running():
+        batches = wait_until_registered(controller, fact["quorum_epoch"])
+
+    assert batches[-1].partition_leader_epoch > fact["quorum_epoch"]
+    assert findings(controller.directory, tmp_path) == {}

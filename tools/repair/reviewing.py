@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audits what a repair has made, before it gets its name."""
+
+from collections.abc import Iterator
+
+from raftlog.errors import RepairRefusedError
+from raftlog.records.rules import Severity
+from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
+from raftlog.tools.auditing.run.run import audit
+from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.repair.sources import Source
+
+
+def review(directory: str, source: Source) -> tuple[Finding, ...]:
+    """Audit a new log directory as ``raftlog verify`` does, and return what is not harmless.
+
+    Damage that the source shows too is not a fault of the repair: an old set of voters that no leader has written, for
+    example, is in the log for ever.
+
+    Args:
+        directory: that was made.
+        source: whose log it holds.
+
+    Raises:
+        RepairRefusedError: the audit finds damage that the source does not have.
+        MissingExtraError: a package of an extra is not installed.
+    """
+    findings = tuple(_findings(directory))
+    serious = [each for each in findings if _is_serious(each)]
+    if serious:
+        known = {each.rule for each in _findings(source.path(METADATA_DIRECTORY_NAME))}
+        for finding in serious:
+            if finding.rule not in known:
+                raise RepairRefusedError(f"the result is not sound, and was removed: {finding}")
+    return findings
+
+
+def _findings(path: str) -> Iterator[Finding]:
+    found = (finding for judged in audit([path], 1) for finding in judged.findings)
+    return (finding for finding in found if finding.severity > Severity.HARMLESS)
+
+
+def _is_serious(finding: Finding) -> bool:
+    return finding.severity >= Severity.DAMAGED or finding.rule in UNREADABLE_RULES
