@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from raftlog.records.files.property_files import read_meta_properties
 from raftlog.uuid_text import uuid_to_text
 from tests.hang_limit import HANG_S
 from tests.kafka.controller import free_port, install_server
@@ -21,6 +22,7 @@ from tests.kafka.one_at_a_time import one_at_a_time
 CONTROLLERS: Final = (1, 2, 3)
 BROKER: Final = 101
 _LOAD: Final = Path(__file__).with_name("LiveLoad.java")
+_GROWTH: Final = Path(__file__).with_name("GrowQuorum.java")
 _SETTINGS: Final = {
     "metadata.log.max.record.bytes.between.snapshots": "20000",
     "metadata.log.max.snapshot.interval.ms": "3000",
@@ -137,7 +139,7 @@ class LiveQuorum:
         """
         errors, half = self.work / "load.err", self.work / "half"
         address = f"localhost:{self._ports[BROKER]}"
-        command = ["java", *JVM_OPTIONS, "-cp", _class_path(), "LiveLoad", address, str(transactions), str(half)]
+        command = ["java", *JVM_OPTIONS, "-cp", _class_path(_LOAD), "LiveLoad", address, str(transactions), str(half)]
         with errors.open("wb") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err) as process:
             try:
                 assert process.stdout is not None
@@ -149,6 +151,34 @@ class LiveQuorum:
                 assert process.returncode == 0, errors.read_text(errors="replace")[-4000:]
             finally:
                 process.kill()
+
+    def grown(self, leader: int, topic: str, added: Iterable[int]) -> list[str]:
+        """Use the cluster, and add observers to its voters; return what ``GrowQuorum.java`` prints.
+
+        Args:
+            leader: of the voters.
+            topic: that is there.
+            added: observers, which are running.
+        """
+        arguments = [f"localhost:{self._ports[BROKER]}", f"localhost:{self._ports[leader]}", topic]
+        for node in added:
+            meta = read_meta_properties((self.path / f"n{node}/meta.properties").read_bytes())
+            assert meta.directory_id is not None
+            arguments += [str(node), uuid_to_text(meta.directory_id), str(self._ports[node])]
+        command = ["java", *JVM_OPTIONS, "-cp", _class_path(_GROWTH), "GrowQuorum", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+        self.check_running()
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout.splitlines()
+
+    def voter(self, node: int) -> str:
+        """Return a controller as ``--initial-controllers`` has it."""
+        return f"{node}@localhost:{self._ports[node]}:{self._directory_ids[node]}"
+
+    def format_observer(self, node: int, cluster_id: str) -> None:
+        """Format a controller's directory, which is not there, as one that joins later."""
+        command = ["format", "-t", cluster_id, "-c", str(self._properties(node)), "--no-initial-controllers"]
+        subprocess.run(_java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=HANG_S)
 
     def _format(self, node: int, cluster_id: str) -> None:
         command = ["format", "-t", cluster_id, "-c", str(self._properties(node))]
@@ -179,13 +209,13 @@ def _java(main_class: str, *arguments: str) -> list[str]:
     return ["java", *JVM_OPTIONS, "-cp", f"{install_server()}{os.sep}*", main_class, *arguments]
 
 
-def _class_path() -> str:
-    """Compile LiveLoad.java, unless that is done; return the class path to run it with."""
+def _class_path(program: Path) -> str:
+    """Compile a program, unless that is done; return the class path to run it with."""
     jars = install_server()
     classes = jars.with_name("classes")
-    compiled = classes / "LiveLoad.class"
+    compiled = classes / f"{program.stem}.class"
     with one_at_a_time():
-        if not compiled.exists() or compiled.stat().st_mtime < _LOAD.stat().st_mtime:
-            command = ["javac", "-d", str(classes), "-cp", f"{jars}{os.sep}*", str(_LOAD)]
+        if not compiled.exists() or compiled.stat().st_mtime < program.stat().st_mtime:
+            command = ["javac", "-d", str(classes), "-cp", f"{jars}{os.sep}*", str(program)]
             subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
     return f"{classes}{os.pathsep}{jars}{os.sep}*"

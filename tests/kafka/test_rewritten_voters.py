@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real controller starts from the directory that `raftlog rewrite-voters` has made, leads, and goes on."""
 
+import json
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from tests.golden_files import GOLDEN
 from tests.kafka import dump_tool
 from tests.kafka.controller import Controller
+from tests.kafka.live_quorum import BROKER, CONTROLLERS, LiveQuorum
 from tests.kafka.test_interchange import messages, wait_until_registered
 from tests.tools.console import run
 
@@ -79,3 +81,54 @@ def test_a_controller_of_static_voters_leads_alone(kept: str, tmp_path: Path) ->
 
     assert batches[-1].partition_leader_epoch > fact["quorum_epoch"]
     assert findings(controller.directory, tmp_path) == {}
+
+
+def test_a_broker_goes_on_and_the_voters_are_three_again(tmp_path: Path) -> None:
+    """Two of three controllers are lost: the broker joins the new quorum with its old directory, and voters are added.
+
+    Its topics serve, one is made, and the voters grow by AddRaftVoter; the audit tells the rewrite, and nothing else.
+    """
+    live = LiveQuorum(tmp_path / "live", tmp_path / "work")
+    with live.running():
+        with live.loaded(transactions=60):
+            pass
+        for node in (*CONTROLLERS, BROKER):
+            live.kill(node)
+        plan = rewritten_to_three(live, tmp_path)
+        for node in (1, 2):
+            (live.path / f"n{node}").rename(tmp_path / f"lost{node}")
+            live.format_observer(node, plan["cluster_id"])
+        for node in (3, BROKER, 1, 2):
+            live.start(node)
+
+        old, new, topics, voters = live.grown(3, "deleted", (1, 2))
+
+        assert int(old) > 0
+        assert int(new) == 0
+        assert {"deleted", "compacted", "transactions", "made-after"} <= set(topics.split())
+        assert voters.split() == ["1", "2", "3"]
+        for node in (1, 2, 3, BROKER):
+            live.stop(node)
+        found = run("verify", "--format", "jsonl", *(live.path / f"n{node}" for node in (1, 2, 3, BROKER)))
+        severe = [each for each in found.of_kind("finding") if each["severity"] != "harmless"]
+        assert {each["rule"] for each in severe} <= {"voters-rewritten"}, severe
+
+
+def rewritten_to_three(live: LiveQuorum, tmp_path: Path) -> dict[str, Any]:
+    """Put a directory in which node 3 is the only voter in place of node 3's, and return the plan's content."""
+    file = tmp_path / "plan"
+    options = ("--initial-controllers", live.voter(3), "--lost", "1", "--lost", "2", "--plan", file)
+    directories = [live.path / "n3", live.path / f"n{BROKER}"]
+    planned = run("rewrite-voters", *directories, *options)
+    if planned.exit_code != 0:  # The broker has more than the controller that is left.
+        assert "more up to date" in planned.messages or "lacks committed records" in planned.messages
+        planned = run("rewrite-voters", *reversed(directories), *options)
+    assert planned.exit_code == 0, planned.messages
+    made = run("rewrite-voters", "--apply", file, "--out", live.path / "new")
+    assert made.exit_code == 0, made.messages
+    (live.path / "n3").rename(tmp_path / "old3")
+    (live.path / "new").rename(live.path / "n3")
+    content: dict[str, Any] = json.loads(file.read_text())["content"]
+    for _ in content["move_aside"]:
+        (live.path / f"n{BROKER}/__cluster_metadata-0").rename(tmp_path / "aside")
+    return content

@@ -28,6 +28,9 @@ from raftlog.tools.repair.voter_rewrite import Disk, PlannedVoter, VoterRewrite,
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
 
+EPOCH_STEP: Final = 1_000
+"""How far the new quorum's epoch is above all that a source has seen. Lost voters may have seen later ones. Should a
+majority of them come back, it leads in lower epochs, and a node that has followed the new leader does not follow it."""
 _LAST_EPOCH: Final = (1 << 31) - 1
 
 
@@ -209,15 +212,15 @@ class _Planning:
                 )
 
     def _epoch(self) -> int:
-        """Return an epoch above all that a source has seen: no vote in it was given yet by any of them."""
+        """Return an epoch above all that a source has seen: none of them has given a vote in it."""
         seen = [latest_epoch(self._copies), self._kept.end.epoch]
         for source in self._sources:
             log_path = join(source.directory, METADATA_DIRECTORY_NAME)
             state = load_quorum_state(self._file_system, log_path, has_log=True).state
             seen += [] if state is None else [state.leader_epoch]
-        if max(seen) + 2 >= _LAST_EPOCH:
-            raise RepairRefusedError(f"epoch {max(seen)} has been seen, and no election is possible above it")
-        return max(seen) + 1
+        if max(seen) + EPOCH_STEP >= _LAST_EPOCH:
+            raise RepairRefusedError(f"epoch {max(seen)} has been seen, and too few epochs are left above it")
+        return max(seen) + EPOCH_STEP
 
     # What follows
 
@@ -252,7 +255,7 @@ class _Planning:
             if apart is not None:
                 reason = f"its log is another from offset {apart} on"
             elif max(copy.reach.offset, copy.lineage.end_offset, copy.end.offset) > self._kept.end.offset:
-                reason = f"its log goes past offset {self._kept.end.offset}"
+                reason = f"its log has records at offset {self._kept.end.offset} or above"
             else:
                 continue
             yield Disk("?" if copy.key is None else str(copy.key), self._number(copy), reason)

@@ -120,6 +120,7 @@ class FileCluster:
         executor: Executor | None = None,
         watch: Callable[[int, SendRequest | SendResponse], object] = lambda *_: None,
         disks: Mapping[int, FileSystem] | None = None,
+        started: Sequence[int] | None = None,
     ) -> None:
         self.watch = watch
         self.disks = dict(disks or {})
@@ -127,7 +128,7 @@ class FileCluster:
         self.voter_ids, self.now_ms, self.awake = tuple(voter_ids), 0, threading.Event()
         self.running: dict[int, FileReplica] = {}
         self.sent: deque[tuple[int, SendRequest | SendResponse]] = deque()
-        for each in voter_ids:
+        for each in voter_ids if started is None else started:
             self.disk(each).make_directory(self.directory(each))
             self.start(each)
 

@@ -57,7 +57,7 @@ def test_one_record_is_added_and_nothing_else(quorum: Path, tmp_path: Path) -> N
     assert isinstance(value, VotersRecord)
     assert voter_set(value) == VoterSet.of([DynamicVoter.parse(THREE).to_voter_node("CONTROLLER")])
     state = read_quorum_state((out / LOG / "quorum-state").read_bytes())
-    assert state == QuorumStateData(1, leader_epoch=5)
+    assert state == QuorumStateData(1, leader_epoch=1004)
     meta = read_meta_properties((out / "meta.properties").read_bytes())
     assert (meta.version, meta.node_id, meta.cluster_id) == (1, 3, "MkU3OEVBNTcwNTJENDM2Qg")
     assert meta.directory_id is not None
@@ -121,7 +121,7 @@ def test_static_voters_are_named_by_the_configuration(tmp_path: Path) -> None:
     assert [bytes(each.buffer) for each in batches(out)] == [bytes(each.buffer) for each in batches(static / "n1")]
     before = read_quorum_state((static / "n1" / LOG / "quorum-state").read_bytes())
     state = read_quorum_state((out / LOG / "quorum-state").read_bytes())
-    assert state == QuorumStateData(0, leader_epoch=before.leader_epoch + 1, current_voters=(1,))
+    assert state == QuorumStateData(0, leader_epoch=before.leader_epoch + 1000, current_voters=(1,))
     old, new = (read_meta_properties((each / "meta.properties").read_bytes()) for each in (static / "n1", out))
     assert new.directory_id == old.directory_id
     assert rules(out) == {}
