@@ -12,7 +12,7 @@ from tests.golden_files import GOLDEN
 from tests.kafka import dump_tool
 from tests.kafka.controller import Controller
 from tests.kafka.live_quorum import BROKER, CONTROLLERS, LiveQuorum
-from tests.kafka.test_interchange import messages, wait_until_registered
+from tests.kafka.test_interchange import log_verb, messages, wait_until_registered
 from tests.tools.console import run
 
 pytestmark = dump_tool.marks("a real Kafka")
@@ -81,6 +81,27 @@ def test_a_controller_of_static_voters_leads_alone(kept: str, tmp_path: Path) ->
 
     assert batches[-1].partition_leader_epoch > fact["quorum_epoch"]
     assert findings(controller.directory, tmp_path) == {}
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.1.2"])
+def test_older_releases_lead_alone(release: str, tmp_path: Path) -> None:
+    """A controller of an older release leads after three voters became one, in a directory made for that release."""
+    controller = Controller(tmp_path / "new", release=release)
+    directories = ("AQIDBAUGBwgJCgsMDQ4PEA", "EBESExQVFhcYGRobHB0eHw", "EBESExQVFhcYGRobHB0eHg")
+    one, two, three = (f"{each}@localhost:{controller.port}:{id_}" for each, id_ in enumerate(directories, 1))
+    old = tmp_path / "old"
+    options = ("--standalone", "--directory-id", directories[0], "--release-version", release.rpartition(".")[0])
+    listener = f"CONTROLLER://localhost:{controller.port}"
+    log_verb("init", old, "-t", "demo", "--node-id", "1", "--listener", listener, *options)
+    log_verb("append", old, "--voters", f"{one},{two}", data=b"")
+    log_verb("append", old, "--force", "--voters", f"{one},{two},{three}", data=b"")
+    lost = ("--lost", "2", "--lost", "3")
+    fact = rewrite(controller.directory, tmp_path / "plan", old, "--initial-controllers", one, *lost)
+
+    with controller.running():
+        wait_until_registered(controller, fact["quorum_epoch"])
+
+    assert findings(controller.directory, tmp_path)["voters-rewritten"] == "suspicious"
 
 
 def test_a_broker_goes_on_and_the_voters_are_three_again(tmp_path: Path) -> None:

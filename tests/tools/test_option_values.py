@@ -12,7 +12,7 @@ from raftlog.tools.auditing.run import engine, workers
 from raftlog.tools.verb_help.verbs import VERBS
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
-from tests.tools.log_console import ONE, TOPIC, TWO, everything, info, init, log, the
+from tests.tools.log_console import ONE, OTHER_ID, TOPIC, TWO, everything, info, init, log, the
 from tests.tools.made_logs import batch, flip, write_log
 
 QUORUM = GOLDEN / "dynamic-quorum/data"
@@ -26,6 +26,7 @@ SURVEYS: dict[str, tuple[str | Path, ...]] = {
     "voters": (QUORUM,),
     "epochs": (QUORUM,),
     "state": (QUORUM,),
+    "rewrite-voters": (NODES[1], "--initial-controllers", f"9@host:9093:{OTHER_ID}", "--lost", "2,3,4"),
 }
 
 
@@ -65,7 +66,7 @@ def test_every_survey_has_the_requested_processes(verb: str, tmp_path: Path, mon
     monkeypatch.setattr(workers, "Workers", _CountedWorkers)
     monkeypatch.setattr(engine, "_BATCH_COUNT", 1)
     for option, expected in (("-j1", []), ("-j2", [2]), ("--processes=3", [3]), ("--processes=1", [])):
-        out = ("--out", tmp_path / option) if verb == "audit" else ()
+        out = {"audit": ("--out", tmp_path / option), "rewrite-voters": ("--plan", tmp_path / option)}.get(verb, ())
         counts.clear()
         outcome = run(verb, option, *out, *SURVEYS[verb])
         assert (outcome.messages, set(counts)) == ("", set(expected))

@@ -5,15 +5,13 @@ What is copied is the log itself: segments with their indexes, snapshots, the ep
 nor what raftlog keeps beside a log: the new directory looks as one that Kafka wrote.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from raftlog.errors import SourceChangedError
 from raftlog.file_system import FileSystem, OpenFile, join, replace_file
 from raftlog.records.checksum import crc32c
-from raftlog.records.files.file_names import SEGMENT_KINDS, FileKind, parse_file_name
+from raftlog.records.files.file_names import SEGMENT_KINDS, FileKind, FileState, parse_file_name
 from raftlog.records.files.property_files import MetaProperties, write_meta_properties
-from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.repair.sources import Source, SourceFile, current_files
 
@@ -53,23 +51,19 @@ def write_owner(file_system: FileSystem, directory: str, meta: MetaProperties) -
 
 
 def forget_own_files(file_system: FileSystem, log_path: str) -> None:
-    """Remove what raftlog keeps beside a log that it has open: only a log of its own needs that.
+    """Remove what raftlog keeps beside a log, and what opening the log has set aside: the source still has that.
+
+    Args:
+        file_system: of the log.
+        log_path: its directory; the log is closed, and was flushed.
 
     Raises:
         StorageError: a file cannot be removed.
     """
-    remove_names(file_system, log_path, (RECOVERY_POINT_NAME, FLUSH_MARK_NAME))
-
-
-def remove_names(file_system: FileSystem, directory: str, names: Iterable[str]) -> None:
-    """Remove some files of a directory, if they are there.
-
-    Raises:
-        StorageError: a file cannot be removed.
-    """
-    for name in names:
-        if file_system.exists(path := join(directory, name)):
-            file_system.remove(path)
+    for name in file_system.list(log_path):
+        parsed = parse_file_name(name)
+        if parsed is None or parsed.state is not FileState.CURRENT:
+            file_system.remove(join(log_path, name))
 
 
 def _copy(file_system: FileSystem, path: str, target: str, file: SourceFile) -> None:

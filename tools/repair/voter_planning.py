@@ -11,6 +11,7 @@ import attrs
 
 from raftlog.errors import DecodeError, ForeignDirectoryError, RepairRefusedError
 from raftlog.file_system import FileSystem, join
+from raftlog.records.rules import Severity
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME, random_directory_id
 from raftlog.storage.state.quorum_state_store import load_quorum_state
 from raftlog.tools.auditing.contents.records_at_risk import describe_records, range_words
@@ -161,7 +162,7 @@ class _Planning:
     def _check_kept(self) -> None:
         """Check that the log that is kept is the best that is here."""
         copy, judgement = self._copy, self._view.judgement
-        if not (copy.can_start and copy.votes and copy.is_sound) or copy.has_damage or copy.end != self._kept.end:
+        if not _is_startable(copy) or _has_damaged_log(self._evidence[copy.path]) or copy.end != self._kept.end:
             raise DecodeError(
                 "the log is damaged: 'raftlog verify' says where; keep another copy of it", path=copy.path
             )
@@ -178,7 +179,8 @@ class _Planning:
                 f"{copy.path} lacks committed records: proven are {point_text(proof.point)}, by {proof_text(proof)};"
                 " put the directory first that has them"
             )
-        better = max((each for each in self._copies if _is_whole(each)), key=lambda each: each.end)
+        can_be_kept = (each for each in self._copies if _is_startable(each) and not each.has_damage)
+        better = max(can_be_kept, key=lambda each: each.end, default=copy)
         if better.end > copy.end:
             raise RepairRefusedError(
                 f"{copy_name(better)} is more up to date, up to offset {better.end.offset} of epoch"
@@ -192,7 +194,7 @@ class _Planning:
         return [self._before, *(voters for voters in later if len(voters) and voters != self._before)]
 
     def _check_no_majority(self, voters: VoterSet) -> None:
-        here = sorted(of_voters(filter(_is_whole, self._copies), voters), key=lambda each: each.path)
+        here = sorted(of_voters(filter(_is_startable, self._copies), voters), key=lambda each: each.path)
         if len(here) >= voters.majority_size:
             names = ", ".join(map(copy_name, here))
             raise RepairRefusedError(
@@ -272,8 +274,15 @@ def _copy_of(view: QuorumView, source: Source) -> Copy | None:
     return next((copy for copy in view.judgement.copies if copy.path == source.directory), None)
 
 
-def _is_whole(copy: Copy) -> bool:
-    return copy.can_start and copy.votes and copy.is_sound and not copy.has_damage
+def _is_startable(copy: Copy) -> bool:
+    """Whether Kafka, or raftlog, starts on a directory and finds all that was there, in its log or in a snapshot."""
+    return copy.can_start and copy.votes and copy.is_sound
+
+
+def _has_damaged_log(evidence: PartitionEvidence) -> bool:
+    """Whether bytes of a log are damaged, even if a snapshot stands for them. Damaged snapshots do not count."""
+    found = ((file.task.path, finding) for file in evidence.segments for finding in file.findings)
+    return any(finding.path == path and finding.severity >= Severity.DAMAGED for path, finding in found)
 
 
 def _check_clusters(sources: Sequence[Source], evidence: Sequence[PartitionEvidence]) -> None:
