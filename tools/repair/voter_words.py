@@ -111,6 +111,7 @@ def made_words(
         "If the node is a broker too, keep its directory, and put only the __cluster_metadata-0 of the new one there,"
         f" in place of its own; its meta.properties must have directory.id={voter.directory_id}."
     )
+    yield "All files of it must belong to the user that the node runs as: chown them if that is not you."
     if not rewrite.writes_record:
         yield f"Configure every controller and every broker with {rewrite.config_line}"
         return

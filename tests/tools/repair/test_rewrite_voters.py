@@ -159,4 +159,17 @@ def test_the_text_says_all_that_an_operator_must_know(quorum: Path, tmp_path: Pa
     assert "The audit says: voters {2:" in made
     assert "[voters-rewritten, suspicious]" in made
     assert made.count("Must never start again: ") == 3
+    assert "must belong to the user that the node runs as" in made
     assert "add-controller" in made
+
+
+def test_static_voters_are_told_to_all_nodes(tmp_path: Path) -> None:
+    """What was made for kraft.version 0 ends with the line for every configuration, and adds no controller."""
+    static, file = copied(tmp_path, "static", STATIC), tmp_path / "plan"
+    given = ("--initial-controllers", "1@host:9093", "--lost", "2,3", "--plan", file)
+    assert run("rewrite-voters", static / "n101", *given).exit_code == 0
+    made = run("rewrite-voters", "--apply", file, "--out", tmp_path / "new").text
+    assert "The audit says nothing." in made
+    assert made.splitlines()[-1] == (
+        "Configure every controller and every broker with controller.quorum.voters=1@host:9093"
+    )
