@@ -8,12 +8,15 @@ BEYOND: Final = {
         *("R-old-fetch", "R25", "K-response-partition", "K-fetch-response-partition", "K33-key", "K-own-report"),
         *("R-static-places", "R-static-counts-once", "R-observers-starve", "R-static-waits", "R-one-read"),
         *("R-same-directory", "K-chunk-topics", "R-snapshot-reads", "R-pins-end-for-good", "R-pins-end"),
+        *("K-chunk-position", "K-chunk-id", "K-chunk-end", "K-bad-records"),
     ),
     "an embedder that errs, or a function that the simulator does not use": (
         *("S-nested-settle", "S-effects-lost", "S-work-refused", "S-watched-late", "R24-view", "R24-twice"),
         *("R24-delivery", "R24-failed", "K11", "R-read-lease", "R-read-policy", "R20-unread", "R20-floor", "K17"),
         *("K17-unchecked", "K34-delay", "K34-moved", "K15", "K15-truncated", "K-old-entry", "K-join-answers"),
         *("R-membership-missed", "K27-size", "W1-above", "R9-directory", "S-lock", "S-fork", "S-fork-lock"),
+        *("R12", "R13", "R13-vote", "W3-one-copy", "W3-refused", "W3-leads", "K27-order", "R-untimely"),
+        *("R-epoch-without-records-in-files", "S-interrupted"),
     ),
     "what is only shown or kept, for operators": (
         *("K-idle-observers", "K-described-directories", "K-silent-voters", "K-committed-voters"),
@@ -28,6 +31,7 @@ BEYOND: Final = {
         *("R-codec", "R-compressed", "R-compressed-leader", "K33-machine", "K41-records", "R21", "S-structure"),
         *("R-upgrade-unwritable", "R31", "R31-empty", "R31-writer", "R31-accumulator", "R31-core"),
     ),
+    "a page cache that is not the disk": ("S-cache-kept", "S-cache-trusted", "S-cache-dirty"),
     "Kafka in the same directory": (
         *("W3-kafkas", "W1-kafkas", "W1-kafkas-torn", "W1-overwritten", "W1-unwitnessed", "W1-old-epoch"),
     ),

@@ -311,6 +311,11 @@ _OWN: Final = (
         instead_of_property(LocalReplica, "may_stand", lambda core: core.may_vote),
     ),
     _bug(
+        "votes-after-a-loss",
+        "a replica that may have forgotten a vote does not vote",
+        instead_of_property(LocalReplica, "may_stand", lambda core: not core.log.is_quarantined),
+    ),
+    _bug(
         "counted-in-quarantine",
         "a replica that has lost records is not counted",
         instead_of_property(LocalReplica, "fetching_id", lambda core: core.identity.key.id),

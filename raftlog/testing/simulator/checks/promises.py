@@ -95,6 +95,8 @@ class PromiseCheck:
         self._check_epoch(sender, epoch)
         if sender.is_quarantined:
             _check_quarantine(sender, request)
+        is_bid = isinstance(request, VoteRequest | BeginQuorumEpochRequest)
+        check(not (is_bid and sender.is_vote_lost), "forgotten-votes", "{} sends {}", sender.key, request)
         if isinstance(request, FetchRequest):
             asked = request.topics[0].partitions[0]
             is_durable = asked.fetch_offset <= sender.durable_end
@@ -129,6 +131,7 @@ class PromiseCheck:
 
     def _granted(self, voter: Ledger, ballot: VoteRequestPartitionData) -> None:
         check(not voter.is_quarantined, "quarantine", "{} votes for {}", voter.key, ballot)
+        check(not voter.is_vote_lost, "forgotten-votes", "{} votes for {}", voter.key, ballot)
         if not ballot.pre_vote:
             self._check_vote(voter, ballot.replica_epoch, ballot.replica_id)
             self._witness.voted(voter, ballot.replica_epoch, ballot.replica_id)

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damage to what is durable on a disk: one file at a time, as by bit rot, firmware or repairs of a file system."""
+"""Damage to what is durable on a disk: one file at a time, or all copies of the election state.
+
+As by bit rot, firmware, or repairs of a file system.
+"""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from raftlog.records.files.file_names import FileKind, parse_file_name
+from raftlog.storage.state.quorum_state_store import COPY_NAMES
 from raftlog.testing.file_system.crash_states import DiskState
 from raftlog.testing.simulator.choices import Choices
 
 SECTOR_BYTES: Final = 512
-DAMAGES: Final = ("bit-rot", "lost-sectors", "misdirected-write", "lost-write", "lost-tail", "lost-file")
-"""The kinds of damage, each a method of ``_Damage``."""
+OF_ONE_FILE: Final = ("bit-rot", "lost-sectors", "misdirected-write", "lost-write", "lost-tail", "lost-file")
+"""The kinds of damage to a single file."""
+LOST_VOTE: Final = "lost-vote"
+"""The loss of all copies of the election state, without which a replica votes no more. The log must have records: an
+empty directory without a state is a new one."""
+DAMAGES: Final = (*OF_ONE_FILE, LOST_VOTE)
+_VOTE_NAMES: Final = frozenset((FileKind.QUORUM_STATE.value, *COPY_NAMES))
+_LOST_VOTES: Final = 0.15
 
 
 class Damaged(NamedTuple):
@@ -27,8 +37,8 @@ class Damaged(NamedTuple):
     words: str
 
 
-def damage_a_file(state: DiskState, before: Mapping[str, bytes], choices: Choices, replica_id: int) -> Damaged | None:
-    """Damage one file; half of the time a segment of the log. None if all files are empty.
+def damage_disk(state: DiskState, before: Mapping[str, bytes], choices: Choices, replica_id: int) -> Damaged | None:
+    """Damage one file, half of the time a segment of the log, or lose the election state. None if all files are empty.
 
     Args:
         state: the disk.
@@ -40,9 +50,12 @@ def damage_a_file(state: DiskState, before: Mapping[str, bytes], choices: Choice
     if not files:
         return None
     segments = [path for path in files if _is_segment(path)]
+    if segments and choices.happens(_LOST_VOTES, "lost-vote", replica_id):
+        kept = tuple(each for each in state if _name(each[0]) not in _VOTE_NAMES)
+        return Damaged(kept, LOST_VOTE, "loses all copies of quorum-state") if kept != state else None
     is_segment = bool(segments) and not choices.happens(0.5, "damaged-other", replica_id)
     path = choices.pick(segments if is_segment else list(files), "damaged-file", replica_id)
-    kind = choices.pick(DAMAGES, "damage", replica_id)
+    kind = choices.pick(OF_ONE_FILE, "damage", replica_id)
     damage = _Damage(files, before, choices, replica_id)
     data, words = damage.done(kind, path)
     changed = tuple(
@@ -50,11 +63,15 @@ def damage_a_file(state: DiskState, before: Mapping[str, bytes], choices: Choice
         for each, held, is_read_only in state
         if each != path or data is not None
     )
-    return Damaged(changed, kind, f"{words} of {path.rpartition('/')[2]}")
+    return Damaged(changed, kind, f"{words} of {_name(path)}")
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _is_segment(path: str) -> bool:
-    name = parse_file_name(path.rpartition("/")[2])
+    name = parse_file_name(_name(path))
     return name is not None and name.kind is FileKind.LOG
 
 
@@ -92,7 +109,7 @@ class _Damage:
         place = self._choices.number(0, len(self._files[other]), "misdirected-position", self._id)
         place -= place % SECTOR_BYTES
         found = self._files[other][place : place + size]
-        return _replaced(data, start, found), f"has bytes of {other.rpartition('/')[2]} in the sector at {start}"
+        return _replaced(data, start, found), f"has bytes of {_name(other)} in the sector at {start}"
 
 
 def _replaced(data: bytes, position: int, other: bytes) -> bytes:

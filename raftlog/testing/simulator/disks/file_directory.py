@@ -27,7 +27,7 @@ from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.disks.damage import damage_a_file
+from raftlog.testing.simulator.disks.damage import damage_disk
 from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
 from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedElectionState, WatchedFileLog, content_of
@@ -201,10 +201,10 @@ class FileDirectory:
         self._is_damaged = self.was_damaged = True
 
     def damage(self, choices: Choices) -> str | None:
-        """Damage one file, and open the log again. What could not be opened after a crash is not damaged."""
+        """Damage the disk, and open the log again. What could not be opened after a crash is not damaged."""
         if not self._is_open:
             return None
-        damaged = damage_a_file(self.disk.files.state(), self.disk.before, choices, self.identity.key.id)
+        damaged = damage_disk(self.disk.files.state(), self.disk.before, choices, self.identity.key.id)
         if damaged is None:
             return None
         self._counts[damaged.kind] += 1

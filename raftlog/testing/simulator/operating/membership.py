@@ -44,8 +44,9 @@ class Membership:
 
         The last voter remains.
 
-        While a disk has lost records, none is removed: the others must suffice for an election. Only a voter whose disk
-        is gone may be, so that its replica can be added again, with the directory that it has now.
+        While a disk has lost records, none is removed: the others must suffice for an election. Only a voter that votes
+        no more may be, because its disk is gone or has lost the election state: its replica can be added again, with
+        another directory.
 
         With Kafka's rules, the removal of one of two may leave its record on one disk only, that of the removed
         replica. It is no voter, and the other one needs its vote and cannot get it, because its log is shorter. Neither
@@ -55,7 +56,8 @@ class Membership:
         in_force = leader.directory.ledger.voter_sets[-1].keys
         others = [each for each in self._machines.values() if _may_be_added(each, in_force)]
         request: AddRaftVoterRequest | RemoveRaftVoterRequest
-        dead = sorted(in_force - {each.directory.identity.key for each in self._machines.values()})
+        able = {each.key for each in self._ledgers if not each.is_vote_lost}
+        dead = sorted(in_force - able)
         may_remove = len(in_force) > _LEAST_VOTERS and not self._has_damage
         if dead and self._choices.happens(0.7, "removal-of-dead"):
             request = removal(self._choices.pick(dead, "removed"))

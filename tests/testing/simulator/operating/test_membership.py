@@ -90,6 +90,17 @@ def test_the_operator_removes_a_voter_whose_disk_is_gone() -> None:
     assert {each.voter_id for each in requests if isinstance(each, AddRaftVoterRequest)} <= {lost.id}
 
 
+def test_the_operator_removes_a_voter_that_has_lost_its_vote() -> None:
+    """It votes no more on this directory; none that votes is removed meanwhile."""
+    simulation, operator = started(3)
+    simulation.timeline.run(3_000)
+    leader = next(each for each in simulation.running if isinstance(each.raft.role, Leader))
+    other = next(each for each in simulation.machines.values() if each.process is not leader)
+    other.directory.ledger.is_vote_lost = True
+    requests = [operator.change(leader, 3_000) for _ in range(20)]
+    assert {each.voter_id for each in requests if isinstance(each, RemoveRaftVoterRequest)} == {other.id}
+
+
 def test_schedules_lose_disks() -> None:
     """A tenth of them may, all with an operator, at kraft.version 1, and without autopilots; some do."""
     tokens = [Token(seed) for seed in range(200)]

@@ -162,7 +162,7 @@ def test_enough_schedules_are_on_files() -> None:
 def test_every_fault_is_counted_under_a_known_name() -> None:
     """What schedules inject is in the table, and some of them have each kind of fault of disks."""
     seen: Counter[str] = Counter()
-    for seed in range(12):
+    for seed in range(16):
         seen += Counter(run_seed(Token(seed, ScheduleOptions(storage=Storage.FILES))).injected)
     assert set(seen) <= set(FAULTS)
     assert {*ERRORS, *MISREADS, *CRASH_FAULTS} <= set(seen)
