@@ -93,16 +93,34 @@ def without_effect(story: Story) -> set[int]:
     return found | (held or set())
 
 
+def may_lose_credentials(batch: MetadataBatch, image: ClusterImage) -> bool:
+    """Whether Kafka 4.4.0 may forget a SCRAM credential that is set together with the removal of another one.
+
+    ``ScramDelta#apply`` drops the table of a mechanism as soon as a removal has emptied it, and sets the others in the
+    table that it has dropped. We keep them.
+
+    Args:
+        batch: that is applied next.
+        image: before it. A transaction is applied as a whole.
+    """
+    names = {read_metadata_record(value).type_name for value in batch.values}
+    others = {"USER_SCRAM_CREDENTIAL_RECORD", "BEGIN_TRANSACTION_RECORD"}
+    return "REMOVE_USER_SCRAM_CREDENTIAL_RECORD" in names and (bool(names & others) or image.transaction is not None)
+
+
 def test_generated_records_make_kafkas_images() -> None:
     """After each batch, up to the first record that Kafka's loader refuses: the same is our first without effect.
 
     Kafka refuses a record of a transaction at once, and we when it has effect: not if that is aborted or never ends.
+    Stories in which Kafka may forget a credential are compared up to there.
     """
     stories = generated()
     faults = images = 0
     for story, answers in zip(stories, kafka_images(stories), strict=True):
         image = ClusterImage()
         for batch, answer in zip(story, answers, strict=True):
+            if may_lose_credentials(batch, image):
+                break
             image.apply(batch)
             if "fault" in answer:
                 for later in story:
