@@ -5,13 +5,14 @@ Generated functions handle usual messages only, and fail with one of ``NOT_USUAL
 caller goes by ``schema_reader`` or ``schema_writer``, which define the result and have the text of each error.
 """
 
+import abc
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from raftlog.errors import DecodeError
 from raftlog.records.messages.primitives import FIXED_FORMATS, MAX_STRING_SIZE, Buffer, read_compact_length
-from raftlog.records.messages.schema_text import Field, MessageSchema
+from raftlog.records.messages.schema_text import Field, MessageSchema, Struct, knows
 
 FORMATS: Final = {**FIXED_FORMATS, "uuid": "16s"}
 """The types of a fixed size, and their struct formats."""
@@ -117,3 +118,71 @@ class SourceGenerator:
             f"if {target} > 126:",
             f"    {target}, at = {long_length}(data, at - 1)",
         ]
+
+
+class ReaderGenerator(SourceGenerator, abc.ABC):
+    """Generates functions that read a message, one per struct: ``read(data, at)`` returns a result and the new ``at``.
+
+    A subclass says what the fields of variable size, the tagged ones and the result are.
+
+    Args:
+        schema, version, names: as for ``SourceGenerator``.
+        level: whose fields are read; those that it does not know are not in the bytes.
+    """
+
+    def __init__(self, schema: MessageSchema, version: int, names: Mapping[str, object], level: str) -> None:
+        super().__init__(schema, version, names)
+        self.level = level
+
+    def message_reader(self, what: str) -> Callable[..., Any]:
+        """Compile all functions, and return the one for the message; ``what`` it makes is in tracebacks."""
+        return self.compiled(self.struct_function(self.schema.struct), what)
+
+    def struct_function(self, layout: Struct) -> str:
+        """Generate the function of a struct, after those that it calls, and return its name."""
+        variables = {field.name: f"v{index}" for index, field in enumerate(layout.fields)}
+        lines = [*self._plain_fields(layout, variables)]
+        if self.is_flexible:
+            lines += self.read_tags(layout, variables)
+        lines.append(f"return {self.result(layout, variables)}, at")
+        return self.add_function("read", "data, at", lines)
+
+    def is_present(self, field: Field) -> bool:
+        """Whether a field is in this version, as the level knows it."""
+        return self.version in field.versions and knows(self.level, field.since)
+
+    def _plain_fields(self, layout: Struct, variables: dict[str, str]) -> Iterable[str]:
+        """Read untagged fields; adjacent fields of a fixed size at once."""
+        together: list[Field] = []
+        for field in layout.fields:
+            if not self.is_present(field) or self.is_tagged(field):
+                continue
+            if field.type in FORMATS and not field.is_array:
+                together.append(field)
+                continue
+            yield from self.read_fixed(together, variables)
+            together = []
+            yield from self.read_field(field, variables[field.name])
+        yield from self.read_fixed(together, variables)
+
+    def read_field(self, field: Field, variable: str) -> list[str]:
+        """Return the lines that read a field of variable size."""
+        if field.is_array:
+            return self.read_array(field, variable)
+        return self.read_value(field, variable, is_nullable=self.version in field.nullable)
+
+    @abc.abstractmethod
+    def read_value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
+        """Return the lines that read a field of variable size, or one such item of an array."""
+
+    @abc.abstractmethod
+    def read_array(self, field: Field, variable: str) -> list[str]:
+        """Return the lines that read an array."""
+
+    @abc.abstractmethod
+    def read_tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
+        """Return the lines that read the tagged fields of a struct."""
+
+    @abc.abstractmethod
+    def result(self, layout: Struct, variables: dict[str, str]) -> str:
+        """Return the expression of what a struct is read to."""

@@ -30,13 +30,13 @@ import functools
 import json
 import struct
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from raftlog.records.messages.generated_source import (
     FORMATS,
     NOT_USUAL,
-    SourceGenerator,
+    ReaderGenerator,
     UnusualError,
     indented,
     long_string_length,
@@ -53,7 +53,7 @@ JsonReader = Callable[[bytes, int], tuple[str, int] | None]
 
 def compile_json_reader(schema: MessageSchema, version: int, level: str) -> JsonReader:
     """Make the function for one version of a message, which readers of the level must know."""
-    read_message = _Generator(schema, version, level).message_reader()
+    read_message = _Generator(schema, version, _NAMES, level).message_reader("JSON")
 
     def read(data: bytes, position: int) -> tuple[str, int] | None:
         try:
@@ -123,55 +123,14 @@ _NAMES: Final[dict[str, object]] = {
 """The names that generated functions may use."""
 
 
-class _Generator(SourceGenerator):
+class _Generator(ReaderGenerator):
     """Generates the functions of a message. Methods that return lines return statements that advance ``at``."""
 
-    def __init__(self, schema: MessageSchema, version: int, level: str) -> None:
-        super().__init__(schema, version, _NAMES)
-        self._level = level
-
-    def message_reader(self) -> Callable[[bytes, int], tuple[str, int]]:
-        """Compile all functions, and return the one for the message."""
-        return self.compiled(self._struct_function(self.schema.struct), "JSON")
-
-    def _struct_function(self, layout: Struct) -> str:
-        """Generate the function of a struct, after those that it calls, and return its name."""
-        variables = {field.name: f"v{index}" for index, field in enumerate(layout.fields)}
-        lines = [*self._plain_fields(layout, variables)]
-        if self.is_flexible:
-            lines += self._tags(layout, variables)
-        lines.append(f"return {self._text(layout, variables)}, at")
-        return self.add_function("read", "data, at", lines)
-
-    def _is_present(self, field: Field) -> bool:
-        return self.version in field.versions and knows(self._level, field.since)
-
-    # Reading
-
-    def _plain_fields(self, layout: Struct, variables: dict[str, str]) -> Iterable[str]:
-        """Read untagged fields. Adjacent fields of a fixed size are read at once, and become text at the end."""
-        together: list[Field] = []
-        for field in layout.fields:
-            if not self._is_present(field) or self.is_tagged(field):
-                continue
-            if field.type in FORMATS and not field.is_array:
-                together.append(field)
-                continue
-            yield from self.read_fixed(together, variables)
-            together = []
-            yield from self._field(field, variables[field.name])
-        yield from self.read_fixed(together, variables)
-
-    def _field(self, field: Field, variable: str) -> list[str]:
-        if field.is_array:
-            return self._array(field, variable)
-        return self._value(field, variable, is_nullable=self.version in field.nullable)
-
-    def _value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
+    def read_value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
         """Read a field of variable size, or one such item of an array."""
         null = "null" if is_nullable else None
         if field.struct is not None:
-            lines = [f"{variable}, at = {self._struct_function(field.struct)}(data, at)"]
+            lines = [f"{variable}, at = {self.struct_function(field.struct)}(data, at)"]
             return ["mark = data[at]", "at += 1", *_unless("mark > 127", variable, null, lines)] if null else lines
         length = self.read_length("size", field, "i", "compact_length")
         if field.type == "string":
@@ -184,14 +143,15 @@ class _Generator(SourceGenerator):
             shown = f"""'"{field.name}SizeInBytes":' + str(size)"""
         return [*length, *_unless("size < 0", variable, null, [f"{variable} = {shown}", "at += size"])]
 
-    def _array(self, field: Field, variable: str) -> list[str]:
+    def read_array(self, field: Field, variable: str) -> list[str]:
+        """Read an array, which becomes its text."""
         lines = ["if count > len(data) - at:", "    raise Unusual"]
         if field.type == "uuid":
             lines.append(f"{variable} = uuids(count, data, at)")
         elif field.type in FIXED_FORMATS:
             lines.append(f"{variable} = integers('{FORMATS[field.type]}', count, data, at)")
         else:
-            read_item = self._value(field, "item", is_nullable=False)
+            read_item = self.read_value(field, "item", is_nullable=False)
             lines += ["items = []", "for _ in range(count):", *indented([*read_item, "items.append(item)"])]
             lines.append(f"{variable} = '[' + ','.join(items) + ']'")
         if field.type in FORMATS:
@@ -200,10 +160,10 @@ class _Generator(SourceGenerator):
         length = self.read_length("count", field, "i", "compact_length")
         return [*length, *_unless("count < 0", variable, null, lines)]
 
-    def _tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
+    def read_tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
         """Read tagged fields: the variable of each is its label and text, or empty if it is at its default."""
         shown = [field for field in layout.fields if self.version in field.versions and self.is_tagged(field)]
-        known = [field for field in layout.fields if field.tag is not None and knows(self._level, field.since)]
+        known = [field for field in layout.fields if field.tag is not None and knows(self.level, field.since)]
         tag = [*unsigned("tag"), *unsigned("size")]
         for field in known:
             tag += [
@@ -220,7 +180,7 @@ class _Generator(SourceGenerator):
 
     def _tagged_field(self, field: Field, variable: str) -> list[str]:
         is_default_by_text = field.is_array or (field.struct is None and field.type not in ("float64", "records"))
-        if not (self._is_present(field) and self.is_tagged(field) and is_default_by_text):
+        if not (self.is_present(field) and self.is_tagged(field) and is_default_by_text):
             return ["raise Unusual"]
         if field.type in FORMATS and not field.is_array:
             read = [
@@ -228,14 +188,14 @@ class _Generator(SourceGenerator):
                 f"{variable} = str({_shown(field, variable)})",
             ]
         else:
-            read = self._field(field, variable)
+            read = self.read_field(field, variable)
         default = render_default(field, self.version)
         label = repr(f',"{field.name}":')
         return [*read, f"{variable} = {label} + {variable} if {variable} != {default!r} else ''"]
 
     # Showing
 
-    def _text(self, layout: Struct, variables: dict[str, str]) -> str:
+    def result(self, layout: Struct, variables: dict[str, str]) -> str:
         """Return the expression of the JSON: all fields of the version, also those that the level does not read."""
         shown = [field for field in layout.fields if self.version in field.versions]
         parts = "".join(self._part(field, variables[field.name]) for field in shown)
@@ -246,7 +206,7 @@ class _Generator(SourceGenerator):
     def _part(self, field: Field, variable: str) -> str:
         if self.is_tagged(field):
             return f"{{{variable}}}"
-        if not self._is_present(field):
+        if not self.is_present(field):
             default = render_default(field, self.version)
             return f',"{field.name}":{default.replace("{", "{{").replace("}", "}}")}'
         if field.type == "records":

@@ -12,19 +12,19 @@ on the way, as in ``schema_json``: the caller checks that the end is not past th
 import functools
 import struct
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from raftlog.records.messages.generated_source import (
     FORMATS,
-    SourceGenerator,
+    ReaderGenerator,
     UnusualError,
     indented,
     long_string_length,
     unsigned,
 )
 from raftlog.records.messages.primitives import FIXED_FORMATS, read_compact_length, read_unsigned
-from raftlog.records.messages.schema_text import NEWEST, Field, MessageSchema, Struct, knows
+from raftlog.records.messages.schema_text import NEWEST, Field, MessageSchema, Struct
 
 ValuesReader = Callable[[bytes, int], tuple[dict[str, Any], int]]
 """``read(data, position) -> (message, position after the message)``; raises one of ``NOT_USUAL``."""
@@ -37,7 +37,7 @@ def compile_values_reader(schema: MessageSchema, version: int, level: str = NEWE
 
     It returns what ``MessageType.reader`` does, if it does not raise, and if the end is in the data.
     """
-    return _Generator(schema, version, level).message_reader()
+    return _Generator(schema, version, _NAMES, level).message_reader("values")
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -74,33 +74,17 @@ _NAMES: Final[dict[str, object]] = {
 """The names that generated functions may use."""
 
 
-class _Generator(SourceGenerator):
+class _Generator(ReaderGenerator):
     """Generates the functions of a message. Methods that return lines return statements that advance ``at``."""
 
-    def __init__(self, schema: MessageSchema, version: int, level: str) -> None:
-        super().__init__(schema, version, _NAMES)
-        self._level = level
-
-    def message_reader(self) -> ValuesReader:
-        """Compile all functions, and return the one for the message."""
-        return self.compiled(self._struct_function(self.schema.struct), "values")
-
-    def _struct_function(self, layout: Struct) -> str:
-        """Generate the function of a struct, after those that it calls, and return its name."""
-        variables = {field.name: f"v{index}" for index, field in enumerate(layout.fields)}
-        lines = [*self._plain_fields(layout, variables)]
-        if self.is_flexible:
-            lines += self._tags(layout, variables)
+    def result(self, layout: Struct, variables: dict[str, str]) -> str:
+        """Return the expression of the dict: all fields of the schema."""
         shown = (f"{field.name!r}: {self._shown(field, variables[field.name])}" for field in layout.fields)
-        lines.append(f"return {{{', '.join(shown)}}}, at")
-        return self.add_function("read", "data, at", lines)
-
-    def _is_present(self, field: Field) -> bool:
-        return self.version in field.versions and knows(self._level, field.since)
+        return f"{{{', '.join(shown)}}}"
 
     def _shown(self, field: Field, variable: str) -> str:
         """Return the expression of a field's value: its default if this version does not have it."""
-        if not self._is_present(field):
+        if not self.is_present(field):
             return self._default(field)
         is_converted = field.type == "uuid" and not field.is_array and not self.is_tagged(field)
         return f"uuid({variable})" if is_converted else variable
@@ -114,29 +98,10 @@ class _Generator(SourceGenerator):
             raise UnusualError
         return repr(default)
 
-    def _plain_fields(self, layout: Struct, variables: dict[str, str]) -> Iterable[str]:
-        """Read untagged fields; adjacent fields of a fixed size at once."""
-        together: list[Field] = []
-        for field in layout.fields:
-            if not self._is_present(field) or self.is_tagged(field):
-                continue
-            if field.type in FORMATS and not field.is_array:
-                together.append(field)
-                continue
-            yield from self.read_fixed(together, variables)
-            together = []
-            yield from self._field(field, variables[field.name])
-        yield from self.read_fixed(together, variables)
-
-    def _field(self, field: Field, variable: str) -> list[str]:
-        if field.is_array:
-            return self._array(field, variable)
-        return self._value(field, variable, is_nullable=self.version in field.nullable)
-
-    def _value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
+    def read_value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
         """Read a field of variable size, or one such item of an array."""
         if field.struct is not None:
-            lines = [f"{variable}, at = {self._struct_function(field.struct)}(data, at)"]
+            lines = [f"{variable}, at = {self.struct_function(field.struct)}(data, at)"]
             return ["raise Unusual"] if is_nullable else lines
         if field.type == "string":
             length = self.read_length("size", field, "h", "long_string_length")
@@ -148,7 +113,8 @@ class _Generator(SourceGenerator):
             return ["raise Unusual"]
         return [*length, *_unless_null("size", variable, [f"{variable} = {value}", "at += size"], is_nullable)]
 
-    def _array(self, field: Field, variable: str) -> list[str]:
+    def read_array(self, field: Field, variable: str) -> list[str]:
+        """Read an array, which becomes a list."""
         lines = ["if count > len(data) - at:", "    raise Unusual"]
         if field.type == "uuid":
             lines.append(f"{variable} = uuids(count, data, at)")
@@ -156,7 +122,7 @@ class _Generator(SourceGenerator):
             lines.append(f"{variable} = numbers('{FORMATS[field.type]}', count, data, at)")
         else:
             item = f"item_{variable}"
-            read_item = self._value(field, item, is_nullable=False)
+            read_item = self.read_value(field, item, is_nullable=False)
             lines += [f"{variable} = []", "for _ in range(count):"]
             lines += indented([*read_item, f"{variable}.append({item})"])
         if field.type in FORMATS:
@@ -164,9 +130,9 @@ class _Generator(SourceGenerator):
         length = self.read_length("count", field, "i", "compact_length")
         return [*length, *_unless_null("count", variable, lines, self.version in field.nullable)]
 
-    def _tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
+    def read_tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
         """Read tagged fields, after setting all of them to their defaults."""
-        present = [field for field in layout.fields if self._is_present(field) and self.is_tagged(field)]
+        present = [field for field in layout.fields if self.is_present(field) and self.is_tagged(field)]
         tag = [*unsigned("tag"), *unsigned("size")]
         for field in present:
             tag += [f"if tag == {field.tag}:", *indented([*self._tagged(field, variables[field.name]), "continue"])]
@@ -179,7 +145,7 @@ class _Generator(SourceGenerator):
 
     def _tagged(self, field: Field, variable: str) -> list[str]:
         if field.type not in FORMATS or field.is_array:
-            return self._field(field, variable)
+            return self.read_field(field, variable)
         read = self.read_fixed([field], {field.name: variable})
         return [*read, f"{variable} = uuid({variable})"] if field.type == "uuid" else read
 
