@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An operator that adds and removes voters, and replaces disks, also that of a voter that has lost its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
@@ -126,9 +126,7 @@ class Membership:
             for each in self._machines.values()
             if each.directory.identity.key not in voters and not self._is_being_added(each, now_ms)
         ]
-        if others:
-            machine = self._choices.pick(others, "replaced")
-            machine.replace_disk(self._make_directory(machine.id))
+        self._replace_one(others, "replaced")
 
     def lose_disk(self, committed_end: int, now_ms: int) -> Machine | None:
         """Replace the disk of a voter, and return its machine, if there is one that the others can do without.
@@ -147,9 +145,13 @@ class Membership:
             if all(each.directory.identity.key in keys for keys in in_force)
             and self.may_damage(each, committed_end, now_ms)
         ]
-        if not spare:
+        return self._replace_one(spare, "disk-lost")
+
+    def _replace_one(self, machines: Sequence[Machine], kind: str) -> Machine | None:
+        """Give one of some machines an empty disk, and return it; None if there are none."""
+        if not machines:
             return None
-        machine = self._choices.pick(spare, "disk-lost")
+        machine = self._choices.pick(machines, kind)
         machine.replace_disk(self._make_directory(machine.id))
         return machine
 
