@@ -3,8 +3,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state
 from raftlog.records.messages.control import VotersRecord, read_control_record
@@ -25,12 +23,6 @@ from tests.tools.repair.repaired import (
     everything,
     plan,
 )
-
-
-@pytest.fixture
-def quorum(tmp_path: Path) -> Path:
-    """Log directories of a quorum."""
-    return copied(tmp_path)
 
 
 def rules(directory: Path) -> dict[str, str]:

@@ -28,12 +28,6 @@ from tests.tools.repair.repaired import (
 )
 
 
-@pytest.fixture
-def quorum(tmp_path: Path) -> Path:
-    """Log directories of a quorum."""
-    return copied(tmp_path)
-
-
 def check_refused(outcome: Outcome, reason: str, exit_code: int = 1) -> None:
     """Check that nothing was done, and that one line says why."""
     assert (outcome.exit_code, outcome.output) == (exit_code, b""), outcome.messages
