@@ -13,7 +13,6 @@ all but itself, so that a plan that was edited by hand is refused: what it asks 
 
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,6 +20,7 @@ import attrs
 
 from raftlog.errors import CorruptFileError, LogDirectoryError, StorageError, UnsupportedVersionError
 from raftlog.records.checksum import crc32c
+from raftlog.tools.own_file import is_own, write_whole
 from raftlog.tools.repair.sources import Source, SourceFile
 from raftlog.tools.terminal.json_lines import path_member
 
@@ -108,19 +108,13 @@ class RepairPlan:
             StorageError: it cannot be written. An older plan is unchanged.
         """
         target = Path(path)
-        part = target.with_name(f".{secrets.token_hex(8)}.part")
         try:
-            if os.path.lexists(target) and not _is_plan(target):
-                raise LogDirectoryError(f"{path} exists and is not a plan of raftlog: it is not overwritten")
-            with part.open("xb") as file:
-                file.write(self.to_json().encode("ascii"))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
+            is_other = os.path.lexists(target) and not is_own(target, _HEAD.encode())
         except OSError as error:
             raise StorageError(path, "write", error.strerror or str(error)) from error
-        finally:
-            part.unlink(missing_ok=True)
+        if is_other:
+            raise LogDirectoryError(f"{path} exists and is not a plan of raftlog: it is not overwritten")
+        write_whole(path, self.to_json().encode("ascii"))
 
 
 def load_plan(path: str, verb: str) -> RepairPlan:
@@ -143,13 +137,6 @@ def load_plan(path: str, verb: str) -> RepairPlan:
     if plan.verb != verb:
         raise CorruptFileError(f"a plan of {plan.verb}, not of {verb}", path=path)
     return plan
-
-
-def _is_plan(target: Path) -> bool:
-    if not target.is_file():
-        return False
-    with target.open("rb") as file:
-        return file.read(len(_HEAD)) == _HEAD.encode()
 
 
 def _crc(members: dict[str, Any]) -> int:

@@ -2,11 +2,11 @@
 """Writes a report to a file: completely or not at all, and never over a file that is not a report."""
 
 import os
-import secrets
 from pathlib import Path
 from typing import Final
 
 from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.tools.own_file import is_own, write_whole
 from raftlog.tools.report.page import HEAD
 
 _HEAD: Final = HEAD.encode()
@@ -23,7 +23,7 @@ def check_report_path(path: str) -> None:
     if not target.parent.is_dir():
         raise StorageError(path, "make", "there is no such directory")
     try:
-        is_ours = not os.path.lexists(target) or _is_report(target)
+        is_ours = not os.path.lexists(target) or is_own(target, _HEAD)
     except OSError as error:
         raise StorageError(path, "read", error.strerror or str(error)) from error
     if not is_ours:
@@ -38,22 +38,4 @@ def write_report(path: str, page: str) -> None:
         StorageError: the page cannot be written. An older report is unchanged.
     """
     check_report_path(path)
-    target = Path(path)
-    part = target.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(page.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    except OSError as error:
-        raise StorageError(path, "write", error.strerror or str(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _is_report(target: Path) -> bool:
-    if not target.is_file():  # Reading a pipe would block.
-        return False
-    with target.open("rb") as file:
-        return file.read(len(_HEAD)) == _HEAD
+    write_whole(path, page.encode())

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file is written completely or not at all, and durably before it has its name."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from raftlog.errors import StorageError
+from raftlog.tools.own_file import is_own, write_whole
+
+
+def test_a_file_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    """Its bytes are the only ones, and nothing else is left."""
+    path = tmp_path / "page"
+    for data in (b"longer than the next", b"short", b""):
+        write_whole(str(path), data)
+        assert path.read_bytes() == data
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_it_is_synced_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that was there has its bytes until then."""
+    path, right, seen = tmp_path / "page", os.fsync, list[int]()
+    path.write_bytes(b"before")
+
+    def fsync(descriptor: int) -> None:
+        assert path.read_bytes() == b"before"
+        seen.append(os.fstat(descriptor).st_size)
+        right(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_whole(str(path), b"after")
+    assert seen == [len(b"after")]
+    assert path.read_bytes() == b"after"
+
+
+def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the path, and no other file is left."""
+    path = tmp_path / "page"
+    path.write_bytes(b"before")
+
+    def fails(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(StorageError, match="No space left") as caught:
+        write_whole(str(path), b"after")
+    assert caught.value.path == str(path)
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_ours"), [(b"head", True), (b"head and more", True), (b"hea", False), (b"", False), (b"tail", False)]
+)
+def test_a_file_is_known_by_its_head(tmp_path: Path, content: bytes, is_ours: bool) -> None:
+    """All of the head must be there; a pipe or a directory is none, and is not opened."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert is_own(path, b"head") == is_ours
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_own(tmp_path / "pipe", b"head")
+    assert not is_own(tmp_path, b"head")

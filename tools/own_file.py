@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that raftlog writes for a user: completely or not at all, and known as its own by how they begin."""
+
+import os
+import secrets
+from pathlib import Path
+
+from raftlog.errors import StorageError
+
+
+def is_own(target: Path, head: bytes) -> bool:
+    """Whether a path is a file that begins as those of one kind do.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not target.is_file():  # Reading a pipe would block.
+        return False
+    with target.open("rb") as file:
+        return file.read(len(head)) == head
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write a file durably, in place of the one that has its name.
+
+    Raises:
+        StorageError: it cannot be written. What the path had is unchanged.
+    """
+    target = Path(path)
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise StorageError(path, "write", error.strerror or str(error)) from error
+    finally:
+        part.unlink(missing_ok=True)
