@@ -7,6 +7,7 @@ from raftlog.file_system import join
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -120,3 +121,18 @@ def install_snapshot(log: FileLog, offset: int, epoch: int) -> OffsetAndEpoch:
         writer.append(snapshot_bytes(snapshot_id))
         writer.freeze()
     return snapshot_id
+
+
+def covered() -> MemoryFileSystem:
+    """Return the directory of a log of 8 records, closed in order, with snapshots at 5 and at its end."""
+    log = open_log(file_system := MemoryFileSystem())
+    fill(log, 8)
+    make_snapshot(log, 5)
+    make_snapshot(log, 8)
+    log.close()
+    return file_system
+
+
+def told(log: FileLog, kind: ActionKind) -> list[RecoveryAction]:
+    """The actions of startup of a kind."""
+    return [action for action in log.recovery.actions if action.kind is kind]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong starts: what they cut or replace without keeping it, or without a word; what snapshots prove; who owns it."""
 
+import sys
 from typing import Any, Final
 
 import attrs
@@ -21,6 +22,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, 
 
 ANSWERS: Final = "tests/storage/log/test_answers_after_failures.py"
 COPIES: Final = "tests/storage/recovery/test_startup_copies.py"
+TAKEOVER: Final = "tests/storage/recovery/test_snapshot_takeover.py"
 FORKS: Final = "tests/storage/log/test_forks.py"
 PROVEN: Final = "tests/contracts/test_proven_high_watermark.py"
 
@@ -44,6 +46,16 @@ def _cutting_first(right: Wrong) -> Wrong:
 
 def _removing(takeover: Any, segment: LogSegment, *, is_damaged: bool) -> None:
     segment.remove()
+
+
+def _of_a_whole_segment(right: Wrong) -> Wrong:
+    """What was set aside from an offset on, if a segment starts there."""
+
+    def end_set_aside(takeover: Any, end_offset: int) -> Any:
+        kept = damaged_files.superseded_segments(takeover._file_system, takeover._directory, takeover._snapshot_id)
+        return right(takeover, end_offset) if any(base == end_offset for base, _ in kept) else end_offset
+
+    return end_set_aside
 
 
 def _keeping_nothing(right: Wrong) -> Wrong:
@@ -157,7 +169,21 @@ MUTANTS: Final = (
         "a start that goes on with what another one began does not take it for a loss",
         "raftlog, while it was made",
         instead(SnapshotTakeover, "_is_loss", lambda takeover, scanned: True),
-        (f"{COPIES}::test_a_crash_while_a_snapshot_takes_the_place",),
+        (f"{TAKEOVER}::test_a_crash_while_a_snapshot_takes_the_place",),
+    ),
+    Mutant(
+        "K31-hidden",
+        "a start that goes on with what another one began tells what that has lost",
+        "raftlog's own simulator",
+        instead(SnapshotTakeover, "_end_set_aside", lambda takeover, end_offset: sys.maxsize),
+        (f"{TAKEOVER}::test_a_crash_hides_no_loss_that_the_snapshot_does_not_cover",),
+    ),
+    Mutant(
+        "K31-inside",
+        "a start that goes on with what another one began misses no record, if the log starts inside a segment",
+        "raftlog, while it was mended",
+        swapped(SnapshotTakeover, "_end_set_aside", _of_a_whole_segment),
+        (f"{TAKEOVER}::test_a_crash_loses_nothing_of_a_log_that_starts_late",),
     ),
     Mutant(
         "K28-lost",

@@ -295,7 +295,7 @@ MUTANTS: Final = (
         "a crash while a log starts anew leaves no hole in it",
         "openraft 674e78aa",
         swapped(SnapshotTakeover, "run", _taking_from_the_front),
-        ("tests/storage/recovery/test_startup_copies.py::test_a_crash_while_a_snapshot_takes_the_place",),
+        ("tests/storage/recovery/test_snapshot_takeover.py::test_a_crash_while_a_snapshot_takes_the_place",),
     ),
     Mutant(
         "K31-durable",

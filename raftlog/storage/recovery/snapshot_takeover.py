@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarts a log at a snapshot that is ahead of all batches found on open, because a crash came before that was done.
+"""Restarts a log at a snapshot, on open.
+
+The snapshot is ahead of all batches found, because a crash came before that was done; or nothing is sound from the log
+start on, so that the log could not be continued.
 
 If the recovery point already has the snapshot as the log start, the owner had begun to remove everything below, and
 that is completed. Otherwise no such decision was made, and what the snapshot replaces is kept under other names::
@@ -15,26 +18,27 @@ are neither in the log nor set aside as superseded, each open reports that they 
 Source: KafkaRaftLog#createLog. Differs: DECISIONS.md 36, Kafka deletes it all.
 """
 
+import contextlib
 from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
 from raftlog.errors import TruncationBelowHighWatermarkError
-from raftlog.file_system import FileSystem, join, replace_file
+from raftlog.file_system import FileSystem, OpenFile, join, replace_file
 from raftlog.log.decisions import proven_end_offset
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
 from raftlog.log.state import LogState, snapshot_ids_of
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.files.file_names import FileKind, FileName
+from raftlog.records.columns.columns import Chunk, read_columns
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from raftlog.storage.recovery.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint, StoredDurablePoint
 from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction
 from raftlog.storage.recovery.scanned_segments import ScannedSegments
-from raftlog.storage.segments.damaged_files import set_file_aside, supersede_file, superseded_path
+from raftlog.storage.segments.damaged_files import set_file_aside, supersede_file, superseded_segments
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
 
@@ -149,11 +153,23 @@ class SnapshotTakeover:
         """Whether records are damaged or missing, other than those that an interrupted takeover set aside."""
         if scanned.problem is not None:
             return True
-        next_segment = join(self._directory, str(FileName(FileKind.LOG, base_offset=scanned.end_offset)))
-        has_begun = self._file_system.exists(superseded_path(next_segment, self._snapshot_id))
         # The owner has decided to remove what the snapshot has, not what came after that.
-        is_removed = has_begun or (self._is_decided and self._known_end_offset <= self._snapshot_id.offset)
-        return scanned.end_offset < self._known_end_offset and not is_removed
+        is_removed = self._is_decided and self._known_end_offset <= self._snapshot_id.offset
+        if is_removed or scanned.end_offset >= self._known_end_offset:
+            return False
+        return self._end_set_aside(scanned.end_offset) < self._known_end_offset
+
+    def _end_set_aside(self, end_offset: int) -> int:
+        """Return up to where, exclusive, the segments that follow an offset were set aside as superseded.
+
+        They were sound then. It is not enough that the first of them is there: if records were lost, the last segment
+        was set aside as damaged.
+        """
+        for base_offset, path in superseded_segments(self._file_system, self._directory, self._snapshot_id):
+            if base_offset <= end_offset:
+                with contextlib.closing(self._file_system.open_for_reads(path)) as file:
+                    end_offset = max(end_offset, _sound_end(file, base_offset))
+        return end_offset
 
     def _report_loss(self, bad: Quarantine) -> None:
         detail = (
@@ -195,3 +211,14 @@ class SnapshotTakeover:
 
     def _note(self, kind: ActionKind, path: str, detail: str, copy: str) -> None:
         self.actions.append(RecoveryAction(kind, path, detail, copy))
+
+
+def _sound_end(file: OpenFile, base_offset: int) -> int:
+    """Return the end offset, exclusive, of the batches at the start of a file whose CRCs match."""
+    end_offset = base_offset
+    for piece in read_columns(file, (), data_only=False):
+        if not isinstance(piece, Chunk):
+            break
+        batches = piece.batches
+        end_offset = batches.column("base_offset")[-1] + batches.column("last_offset_delta")[-1] + 1
+    return end_offset

@@ -4,8 +4,8 @@
 The first problem in a log is a **torn tail** if those bytes were never acknowledged: it is in the last segment, at or
 above the durable point, and no sound batch follows it. A torn tail is copied, then truncated. Everything else is
 **damage**, and so is a log that ends below its durable point. Then nothing is truncated or deleted, and the log is put
-in quarantine. But if a newer snapshot covers all of the damage, the log restarts at the snapshot, and the report lists
-what was lost (``snapshot_takeover``).
+in quarantine. But if a newer snapshot covers all of the damage, or nothing is left that it could continue, the log
+restarts at the snapshot, and the report lists what was lost (``snapshot_takeover``).
 
 The durable point is stored by ``recovery_point``. A directory that Kafka wrote has none: the end of the newest snapshot
 that verifies is used instead, and above it only bytes that look torn are a torn tail (DECISIONS.md 7).
@@ -160,7 +160,7 @@ class _Recovery:
         start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
         scanned.start_at(start_offset)
         snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
-        ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
+        ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned)
         if ahead is not None:
             return self._restarted_log(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
         rewrite_tails(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
@@ -435,12 +435,20 @@ class _Recovery:
 
 
 def _snapshot_ahead(
-    snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, furthest: OffsetAndEpoch
+    snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, scanned: ScannedSegments
 ) -> OffsetAndEpoch | None:
-    """Return the newest snapshot if it is ahead of all batches found, and of the one that an empty log starts at.
+    """Return the newest snapshot if the log has to restart there, or None.
+
+    It has to if the snapshot is ahead of all batches found, and of the one that an empty log starts at. It also has to
+    if nothing at all is sound from the log start on, and no snapshot ends there: then the epoch before the log start is
+    unknown, and no leader could tell from where the log agrees with its own.
 
     The caller passes no snapshot that ends below the log start: the log has continued from there.
     """
-    at_start = (each for each in snapshot_ids if each.offset == start_offset == furthest.offset)
+    furthest = scanned.furthest
+    at_start = [each for each in snapshot_ids if each.offset == start_offset]
     newest = max(snapshot_ids, default=furthest)
-    return newest if newest > max((furthest, *at_start)) else None
+    if scanned.end_offset == start_offset and start_offset > 0 and not at_start:
+        return newest if snapshot_ids else None
+    covering = at_start if start_offset == furthest.offset else []
+    return newest if newest > max((furthest, *covering)) else None

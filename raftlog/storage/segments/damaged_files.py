@@ -34,6 +34,7 @@ MOST_TORN_TAILS: Final = 16
 """How many copies of torn tails a directory keeps: the one just made, and those of the greatest offsets."""
 _COPY_SIZE: Final = 4 * 1024 * 1024
 _HALF_COPIED: Final = re.compile(r"[0-9]{20}\.log\.(?:damaged|torn)-[0-9-]+\.tmp")
+_SUPERSEDED: Final = re.compile(r"([0-9]{20})\.log\.superseded-([0-9]{20})-([0-9]{10})(?:-[0-9]+)?")
 _TORN: Final = re.compile(r"([0-9]{20})\.log\.torn-([0-9]+)(?:-([0-9]+))?")
 
 
@@ -50,6 +51,19 @@ def damaged_path(file_system: FileSystem, path: str, position: int = 0) -> str:
 def superseded_path(path: str, snapshot_id: OffsetAndEpoch) -> str:
     """Return the name under which a file is kept that a snapshot has replaced; further ones get a number."""
     return f"{path}.superseded-{snapshot_id.offset:020}-{snapshot_id.epoch:010}"
+
+
+def superseded_segments(
+    file_system: FileSystem, directory: str, snapshot_id: OffsetAndEpoch
+) -> tuple[tuple[int, str], ...]:
+    """Return the base offsets and paths of the segments that are kept because a snapshot has replaced them, in order.
+
+    Raises:
+        StorageError: the directory cannot be listed.
+    """
+    matches = [match for name in file_system.list(directory) if (match := _SUPERSEDED.fullmatch(name))]
+    kept = [match for match in matches if OffsetAndEpoch(int(match[2]), int(match[3])) == snapshot_id]
+    return tuple(sorted((int(match[1]), join(directory, match[0])) for match in kept))
 
 
 def set_file_aside(file_system: FileSystem, path: str) -> str:

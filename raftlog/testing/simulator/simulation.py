@@ -133,15 +133,25 @@ class Simulation:
             )
 
     def _new_directory(self, replica_id: int) -> Directory:
-        """Return an empty directory for a replica, which names the first voters."""
+        """Return an empty directory for a replica, which names the first voters.
+
+        After an upgrade no configuration names them any more. Else a replica that was once the only voter would lead
+        alone with its new disk.
+        """
         key = replica_key(replica_id, self._directories[replica_id])
         self.injected["replaced-disk"] += self._directories[replica_id] > 0
         self._directories[replica_id] += 1
         retention, plan = Retention(self.plan.retention_bytes, None), self.plan
-        first = self.witness, self._identity(key), self._voters, retention, plan.kraft_version
+        voters = self._voters if self._kraft_version == plan.kraft_version else VoterSet()
+        first = self.witness, self._identity(key), voters, retention, plan.kraft_version
         if not plan.is_on_files:
             return MemoryDirectory(*first)
         return FileDirectory(*first, counts=self.injected, torn_crashes=plan.torn_crashes, lies=plan.lies)
+
+    @property
+    def _kraft_version(self) -> int:
+        """The committed one."""
+        return self.replay.in_force_before(self.history.end_offset).kraft_version
 
     def _identity(self, key: ReplicaKey) -> ReplicaIdentity:
         voters, asks, count = self.plan.voters, self.plan.do_voters_ask_bootstrap, self.plan.voters
@@ -194,7 +204,7 @@ class Simulation:
             snapshots=self.witness.counts["snapshots"],
             cleanings=self.witness.counts["cleanings"],
             restarts=self.witness.counts["restarts"],
-            upgrades=self.replay.in_force_before(self.history.end_offset).kraft_version - self.plan.kraft_version,
+            upgrades=self._kraft_version - self.plan.kraft_version,
             crashes=sum(each.crash_count for each in self.machines.values()),
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
             quarantines=self.witness.counts["quarantines"],
@@ -380,7 +390,7 @@ class Simulation:
 
     def _upgrade(self) -> None:
         """Upgrade kraft.version, and look again after a while whether it was."""
-        if self.replay.in_force_before(self.history.end_offset).kraft_version == 0:
+        if self._kraft_version == 0:
             leader = self.workload.leader_among(self.running)
             if leader is not None:
                 self.workload.upgrade(leader)

@@ -8,16 +8,15 @@ import pytest
 from raftlog.errors import OutOfSpaceError, StorageError, TruncationBelowHighWatermarkError
 from raftlog.file_system import join
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction
+from raftlog.storage.recovery.recovery_report import ActionKind
 from raftlog.storage.segments.damaged_files import MOST_TORN_TAILS
 from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
-from raftlog.testing.crash_points import Promise, enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
     BATCH_SIZE,
     DIRECTORY,
+    covered,
     cut,
     expected,
     fill,
@@ -30,6 +29,7 @@ from tests.file_logs import (
     overwrite,
     records_of,
     segment_path,
+    told,
     write_log,
     write_unflushed_log,
 )
@@ -44,11 +44,6 @@ def snapshot_path(offset: int, epoch: int = 1) -> str:
     return join(DIRECTORY, f"{offset:020}-{epoch:010}.checkpoint")
 
 
-def told(log: FileLog, kind: ActionKind) -> list[RecoveryAction]:
-    """The actions of startup of a kind."""
-    return [action for action in log.recovery.actions if action.kind is kind]
-
-
 def kafkas(snapshot_offset: int = 0) -> MemoryFileSystem:
     """Return the directory of a log of 8 records, as Kafka would have written it."""
     log = open_log(file_system := MemoryFileSystem())
@@ -57,16 +52,6 @@ def kafkas(snapshot_offset: int = 0) -> MemoryFileSystem:
         make_snapshot(log, snapshot_offset)
     log.close()
     forget_durable_point(file_system)
-    return file_system
-
-
-def covered() -> MemoryFileSystem:
-    """Return the directory of a log of 8 records, closed in order, with snapshots at 5 and at its end."""
-    log = open_log(file_system := MemoryFileSystem())
-    fill(log, 8)
-    make_snapshot(log, 5)
-    make_snapshot(log, 8)
-    log.close()
     return file_system
 
 
@@ -415,74 +400,6 @@ def test_a_decided_truncation_is_finished(operation: Operation) -> None:
             break
         skip += 1
     assert skip > 3
-
-
-@pytest.mark.parametrize("is_full", [False, True])
-@pytest.mark.parametrize("is_rotten", [False, True])
-def test_a_snapshot_takes_the_place_after_any_failure(*, is_rotten: bool, is_full: bool) -> None:
-    """Whichever operation fails, the next start finds all of the bytes, and comes to the same."""
-    if is_rotten:
-        flip(source := covered(), segment_path(6), BATCH_SIZE + 70)
-    else:
-        log = open_log(source := MemoryFileSystem())
-        fill(log, 8)
-        log.flush()
-        install_snapshot(log, 20, 4)
-        source = kill(source)
-    before = [data for path, data in source.contents().items() if path.endswith((".log", ".checkpoint"))]
-    for skip in range(1000):
-        file_system = source.settled()
-        has_failed = False
-        for operation in (Operation.RENAME, Operation.SYNC, Operation.WRITE):  # A read that fails would be damage.
-            file_system.faults[:] = [Fault(operation, skip=skip, is_full=is_full)]
-            try:
-                open_log(file_system)
-            except StorageError:
-                has_failed = True
-                file_system = kill(file_system)
-        file_system.faults.clear()
-        log = open_log(file_system)
-        assert log.quarantine is None
-        assert log.start_offset == log.end_offset.offset == (8 if is_rotten else 20)
-        assert set(before) <= set(file_system.contents().values())
-        if not has_failed:
-            break
-    assert skip > 2
-
-
-@pytest.mark.parametrize("is_rotten", [False, True])
-def test_a_crash_while_a_snapshot_takes_the_place(*, is_rotten: bool) -> None:
-    """After every crash all bytes exist; only damage is reported, until a startup has completed."""
-    source = MemoryFileSystem()
-    log = open_log(source)
-    fill(log, 8)
-    make_snapshot(log, 5)
-    log.flush()
-    install_snapshot(log, 8 if is_rotten else 20, 4)
-    source = kill(source)
-    if is_rotten:
-        flip(source, segment_path(6), BATCH_SIZE + 70)
-    before = {path: data for path, data in source.contents().items() if path.endswith((".log", ".checkpoint"))}
-
-    def scenario(file_system: MemoryFileSystem, promise: Promise) -> None:
-        log = open_log(file_system)
-        assert bool(told(log, ActionKind.LOST)) == is_rotten
-        promise("told")
-
-    def check(file_system: MemoryFileSystem, promised: object) -> None:
-        is_done = segment_path(20 if not is_rotten else 8) in file_system.contents()
-        log = open_log(file_system)
-        assert log.quarantine is None
-        assert log.start_offset == log.end_offset.offset == (8 if is_rotten else 20)
-        if not is_rotten:
-            assert not told(log, ActionKind.LOST)
-        elif any(segment_path(each) in before and segment_path(each) in file_system.contents() for each in (0, 3, 6)):
-            assert is_done or told(log, ActionKind.LOST)
-        # Writing a length anew adds a zero for a moment, which a crash may leave.
-        kept = {each.rstrip(b"\0") for each in file_system.contents().values()}
-        assert {each.rstrip(b"\0") for each in before.values()} <= kept
-
-    assert enumerate_crashes(scenario, check, start=source, crashes=2).is_complete
 
 
 def test_snapshots_that_contradict_each_other_open_nothing() -> None:
