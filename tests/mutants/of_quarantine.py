@@ -14,6 +14,7 @@ from raftlog.storage.recovery.recovery_point import DurablePoint, FlushMark, Sto
 from raftlog.storage.segments import damaged_files
 from tests.mutants.planting import Mutant, Wrong, forgiving, instead, instead_of_property, missing, swapped
 
+LOST_POINT: Final = "tests/storage/recovery/test_lost_durable_point.py"
 POINT: Final = "tests/storage/recovery/test_recovery_point.py"
 RECOVERY: Final = "tests/storage/recovery/test_startup.py"
 QUARANTINE: Final = "tests/storage/recovery/test_startup_quarantine.py"
@@ -63,6 +64,18 @@ def _with_a_fitting_crc(right: Wrong) -> Wrong:
         return right(text + f"crc32c {crc32c(text):08x}\n".encode())
 
     return read_recovery_point
+
+
+def _of_the_sync_alone(right: Wrong) -> Wrong:
+    def mark(durable: Any, durable_end_offset: int) -> Any:
+        point = durable._point
+        durable._point = attrs.evolve(point, durable_end_offset=min(point.durable_end_offset, durable_end_offset))
+        try:
+            return right(durable, durable_end_offset)
+        finally:
+            durable._point = point
+
+    return mark
 
 
 def _without_snapshots(right: Wrong) -> Wrong:
@@ -140,6 +153,20 @@ def _reporting_no_room(right: Wrong) -> Wrong:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R17-one-copy",
+        "a quarantine survives the loss of the recovery point",
+        "raftlog's own simulator",
+        missing(DurablePoint, "copy_to_mark"),
+        (f"{LOST_POINT}::test_a_quarantine_survives_the_loss_of_either_file",),
+    ),
+    Mutant(
+        "R17-lower-mark",
+        "a sync in quarantine does not hide how far the log was durable",
+        "raftlog's own simulator",
+        swapped(DurablePoint, "_mark", _of_the_sync_alone),
+        (f"{LOST_POINT}::test_a_quarantine_survives_the_loss_of_either_file",),
+    ),
     Mutant(
         "R14-mark",
         "the flush mark proves what was durable, ahead of the recovery point",

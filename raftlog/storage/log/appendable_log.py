@@ -88,6 +88,8 @@ class AppendableLog(Closing, LogQueries):
         self._generation = recovered.stored.next_generation
         self._check_pointer_invariants()
         self._durable = DurablePoint(file_system, directory, self._recovery_point())
+        if self._quarantine is not None:
+            self._durable.copy_to_mark()
 
     @property
     def start_offset(self) -> int:

@@ -392,4 +392,9 @@ class FileLog(AppendableLog):
             self._flushed_offset = min(self._flushed_offset, durable_end_offset)
             self._check_pointer_invariants()
 
-        return self._step(lambda: self._durable.store(point), take, *self._point_paths)
+        def store() -> None:
+            self._durable.store(point)
+            if quarantine is not None:
+                self._durable.copy_to_mark()
+
+        return self._step(store, take, *self._point_paths)

@@ -16,8 +16,9 @@ both contradict it, the batch is damaged. If only one does, that file is damaged
 log since.
 
 ``raftlog-flush-mark`` is written in place after every sync, and never synced itself. It costs next to nothing, and if
-it survives, it is true: the log was durable up to there. Two slots are written in turn, each in its own sector, so that
-a torn write leaves the other intact::
+it survives, it is true: the log was durable up to there. While a log is in quarantine, the mark is a second copy of the
+durable end, and is synced when that is stored: the batches do not tell it any more. Two slots are written in turn, each
+in its own sector, so that a torn write leaves the other intact::
 
      0  8 bytes  "RLFLUSH" and a version, 0
      8  int64    generation
@@ -304,10 +305,9 @@ class DurablePoint:
                 new content.
         """
         # Built before the sync: caches are cold after it, so everything takes several times as long.
-        generation = self._point.generation
-        if durable_end_offset < self._point.log_start_offset or generation < 0:
+        if durable_end_offset < self._point.log_start_offset or self._point.generation < 0:
             raise InvariantViolation(f"{file.path}: a sync up to {durable_end_offset} is noted beside {self._point}")
-        mark = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
+        mark = self._mark(durable_end_offset)
         try:
             file.sync()
         except OutOfSpaceError as error:
@@ -321,6 +321,24 @@ class DurablePoint:
         if self._marks is None and durable_end_offset > self._point.durable_end_offset:
             with contextlib.suppress(OutOfSpaceError):
                 self.store(attrs.evolve(self._point, durable_end_offset=durable_end_offset, is_clean=False))
+
+    def copy_to_mark(self) -> None:
+        """Write the recovery point's durable end as a flush mark, too, durably if the mark can be written at all.
+
+        After a loss only these two files say how far the log was durable, so that one must survive the other.
+        """
+        if self._marks is not None:
+            try:
+                self._marks.write_at(_SLOT_POSITIONS[self._slot], self._mark(0))
+                self._marks.sync()
+            except StorageError:
+                self.close()
+            self._slot = 1 - self._slot
+
+    def _mark(self, durable_end_offset: int) -> bytes:
+        """Return a mark of an offset, or of the recovery point's durable end, which is above it after a loss."""
+        generation, end_offset = self._point.generation, max(durable_end_offset, self._point.durable_end_offset)
+        return _MARK.pack(_MARK_MAGIC, generation, end_offset, ~generation, ~end_offset)
 
     def close(self) -> None:
         """Close the files. Closing twice is harmless."""
