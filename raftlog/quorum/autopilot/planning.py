@@ -163,7 +163,8 @@ class _View:
         return None
 
     def _return_of_configured(self) -> tuple[AutopilotStep, str] | None:
-        if len(self._present) + len(self._promoted) > len(self._wanted):
+        """Add a configured voter. If too many observers were promoted, one that can be spared goes first."""
+        if len(self._promoted) > len(self._missing) and self._spared():
             return None
         for key in self._steady_others(BaseRole.VOTER):
             return self._step(VoterStepKind.ADD, key), f"{key}, whose base role is voter, is back and steady"
@@ -186,12 +187,8 @@ class _View:
         is_back = all(self._has_been(key, True, self._spec.demote_after_ms) for key in self._present)
         if not self._present or not is_back:
             return None
-        for key in sorted(self._promoted, key=lambda key: (key.id == self._leader_id, key)):
-            up = self._up(self._voters - {key})
-            step = self._step(VoterStepKind.REMOVE, key)
-            is_kept = self._tolerates(step) >= self._tolerated(self._voters)
-            if self._is_replaced_without(key) and up >= self._least_in_sync() and is_kept:
-                return step, f"the configured voters are back: {key} is an observer again"
+        for key in self._spared():
+            return self._step(VoterStepKind.REMOVE, key), f"the configured voters are back: {key} is an observer again"
         return None
 
     # What the steps depend on
@@ -208,6 +205,17 @@ class _View:
         """Whether at least as many promoted observers as configured voters are missing remain after a removal."""
         is_configured = self._role(key) is BaseRole.VOTER
         return len(self._promoted) - (not is_configured) >= len(self._missing) + is_configured
+
+    def _spared(self) -> list[ReplicaKey]:
+        """Return the promoted observers that the voters can do without, the leader last."""
+        least, tolerated = self._least_in_sync(), self._tolerated(self._voters)
+        return [
+            key
+            for key in sorted(self._promoted, key=lambda key: (key.id == self._leader_id, key))
+            if self._is_replaced_without(key)
+            and self._up(self._voters - {key}) >= least
+            and self._tolerates(self._step(VoterStepKind.REMOVE, key)) >= tolerated
+        ]
 
     def _steady_others(self, role: BaseRole) -> list[ReplicaKey]:
         """Return the replicas that are no voters, have been in sync for the window, and may be added."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each step of the autopilot keeps the rules, whatever replicas do; each window and limit is exact."""
 
+import itertools
+
 import attrs
 import pytest
 from hypothesis import given
@@ -134,6 +136,34 @@ def test_a_demotion_that_would_cost_a_tolerated_failure_is_not_made() -> None:
     a_world.voters = ids(1, 2, 3, 4, 5)
     a_world.pass_ms(2 * DEMOTE_MS)
     assert a_world.steps == []
+
+
+@pytest.mark.parametrize(("configured", "observers"), [(3, 2), (3, 3), (4, 2), (5, 2)])
+def test_whatever_voters_a_leader_finds_the_configured_ones_come_back(configured: int, observers: int) -> None:
+    """Of every set of voters that autopilots may have left, once all replicas are up.
+
+    Observers remain only where one voter fewer would tolerate fewer failures.
+
+    With two observers promoted, one of four voters missing and all others in sync, no observer can be spared before the
+    missing one is back.
+    """
+    spec = spec_of(configured, observers)
+    everyone = frozenset(range(1, configured + observers + 1))
+    found = 0
+    for size in range(2, len(everyone) + 1):
+        for chosen in itertools.combinations(sorted(everyone), size):
+            voters = frozenset(chosen)
+            missing, promoted = spec.configured - voters, voters - spec.configured
+            if len(missing) > len(promoted) or (size == 2 and min(voters) in promoted):
+                continue
+            found += 1
+            a_world = World(spec, voters, everyone, leader=min(voters))
+            while a_world.now_ms - max((START_MS, *(each[0] for each in a_world.steps))) <= STABILIZE_MS + DEMOTE_MS:
+                a_world.look()
+            assert spec.configured <= a_world.voters, str(voters)
+            assert a_world.voters == spec.configured or len(a_world.voters) % 2, str(voters)
+            assert len(a_world.voters) <= max(configured + 1, size + 1), str(voters)
+    assert found > 10
 
 
 def test_a_failed_voter_without_a_stand_in_is_not_removed() -> None:

@@ -95,7 +95,7 @@ KILLERS: Final = (
     Killer("autopilot-hysteresis", "steady-at-once", 30, first=9),
     Killer("autopilot-windows", "lag-ignored", 30, first=8),
     Killer("autopilot-caught-up", "observers-in-sync", 30, first=8),
-    Killer("autopilot-as-planned", "any-voters-expected", 60, first=38),
+    Killer("autopilot-as-planned", "any-voters-expected", 60, first=57),
     Killer("autopilot-settles", "no-demotion", 30, first=9),
     Killer("no-error", "late-answer", 20),
     Killer("no-halt", "half-wins", 20),

@@ -70,10 +70,10 @@ class _Watched:
 
 @attrs.define
 class _Asked:
-    """Who has asked the leader of an epoch for a change.
+    """Whose a change of the voters in an epoch may be.
 
     Attributes:
-        by_operator: whether the operator has.
+        by_operator: whether the operator has asked for it.
         planned_for: the voters that autopilots have planned it for.
     """
 
@@ -112,8 +112,11 @@ class AutopilotRules:
         key = ReplicaKey(request.voter_id, request.voter_directory_id)
         self._asked[epoch, kind, key].by_operator = True
 
-    def asked_by_autopilot(self, epoch: int, step: AutopilotStep, voters: Voters) -> None:
-        """Note that an autopilot asks the leader of an epoch for a step, and for which voters it was planned."""
+    def planned(self, epoch: int, step: AutopilotStep, voters: Voters) -> None:
+        """Note that an autopilot has planned a step, and for which voters: it is its own from now on.
+
+        The operator may ask for the same before the autopilot's process does.
+        """
         self._asked[epoch, step.kind, step.key].planned_for.add(voters)
 
     def committed(self, batch: StoredBatch, content: RecordBatch) -> None:
@@ -166,6 +169,7 @@ class AutopilotRules:
             if added is not None:
                 self._check_added(look, added)
             self._check_step(watched, look, look.step)
+            self.planned(look.status.epoch, look.step, look.status.committed_voters.voters.voter_keys)
 
     def _follow(self, watched: _Watched, look: AutopilotLook) -> None:
         status, now_ms = look.status, look.now_ms
@@ -270,8 +274,8 @@ class AutopilotRules:
     def is_settled(self, leader: Ledger, others: frozenset[ReplicaKey], now_ms: int) -> bool:
         """Whether the leader has nothing more to do, after all replicas have been in sync for long enough.
 
-        If no change of the voters was the operator's, they are then the configured ones. An even number of them
-        tolerates more failures with one promoted observer, which remains.
+        If no change of the voters was the operator's, they are then the configured ones. Promoted observers remain only
+        where one voter fewer would tolerate fewer failures: of an odd number.
 
         Args:
             leader: of the last epoch.
@@ -286,5 +290,4 @@ class AutopilotRules:
             if not is_in_sync or now_ms - since_ms < self._spec.demote_after_ms:
                 return False
         ids, configured = {each.id for each in self._voters}, self._spec.configured
-        may_remain = len(configured) % 2 == 0
-        return self.operator_changes > 0 or (configured <= ids and len(ids - configured) <= may_remain)
+        return self.operator_changes > 0 or ids == configured or (configured <= ids and len(ids) % 2 == 1)

@@ -94,7 +94,7 @@ class Autopilots:
             step = self._planned(machine, process, status)
             if step is not None:
                 delay_ms = self._choices.time_ms(self._plan.autopilot_look_ms, "step-delay", machine.id)
-                machine.later(process, delay_ms, self._ask, machine, process, status, step)
+                machine.later(process, delay_ms, self._ask, machine, process, step)
         self._timeline.after(delay_ms + self._plan.autopilot_look_ms, self._look, machine)
 
     def _planned(self, machine: Machine, process: ReplicaProcess, status: RaftStatus) -> AutopilotStep | None:
@@ -112,12 +112,15 @@ class Autopilots:
         self._rules.looked(AutopilotLook(machine.directory.ledger, owner, status, now_ms, planned.step), added)
         return planned.step
 
-    def _ask(self, machine: Machine, process: ReplicaProcess, status: RaftStatus, step: AutopilotStep) -> None:
+    def _ask(self, machine: Machine, process: ReplicaProcess, step: AutopilotStep) -> None:
         """Ask the node's own replica for a step.
 
         A replica whose disk was replaced since is not added under its old directory id: the operator does not replace
-        the disk of a replica that is being added.
+        the disk of a replica that is being added. Nor does a leader remove itself while another voter cannot vote. It
+        does not see that; and if it crashes before the others have the record, its own vote is missing, too.
         """
+        if step.key == machine.directory.identity.key and self._is_vote_lost():
+            return
         identity = self._machines[step.key.id].directory.identity
         if step.kind is VoterStepKind.ADD:
             if identity.key != step.key:
@@ -126,17 +129,20 @@ class Autopilots:
         if self._timeline.story is not None:
             words = f"its autopilot asks: {step.kind.value} {step.key.id}"
             self._timeline.story.client(self._timeline.now_ms, machine.id, words)
-        role = process.raft.role
-        if isinstance(role, Leader):
-            self._rules.asked_by_autopilot(role.epoch, step, status.committed_voters.voters.voter_keys)
         received = ReceivedRequest(ADMIN, 1, identity.listener, step.expected_voters_offset)
         request = addition(identity) if step.kind is VoterStepKind.ADD else removal(step.key)
         process.raft.receive_request(request, received)
 
+    def _is_vote_lost(self) -> bool:
+        return any(each.directory.ledger.is_vote_lost for each in self._machines.values())
+
     def has_settled(self) -> bool:
-        """Whether nothing is left to do: not while a replica is not in sync, which one that cannot start never is."""
+        """Whether nothing is left to do: not while a replica is not in sync, which one that cannot start never is.
+
+        While a replica cannot vote, a step may wait for the operator.
+        """
         ledgers = [each.directory.ledger for each in self._machines.values()]
-        if any(each.is_refused for each in ledgers):
+        if any(each.is_refused for each in ledgers) or self._is_vote_lost():
             return True
         leaders = [
             (each.directory.ledger, each.process)

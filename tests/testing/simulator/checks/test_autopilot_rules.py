@@ -86,9 +86,9 @@ class Watch:
             self.look(up=up)
             self.now_ms = min(end_ms, self.now_ms + LOOK_MS)
 
-    def ask(self, kind: VoterStepKind, replica_id: int) -> None:
+    def plan(self, kind: VoterStepKind, replica_id: int) -> None:
         step = AutopilotStep(kind, replica_key(replica_id), -1)
-        self.rules.asked_by_autopilot(EPOCH, step, frozenset(map(replica_key, self.voters)))
+        self.rules.planned(EPOCH, step, frozenset(map(replica_key, self.voters)))
 
     def operator_asks(self, kind: VoterStepKind, replica_id: int) -> None:
         key = replica_key(replica_id)
@@ -129,7 +129,7 @@ def test_steps_that_may_be_planned() -> None:
     watch.look(ADD, 4, up=ids(1, 2, 4))
     watch.commit(ids(1, 2, 3, 4))
     watch.look(REMOVE, 3, up=ids(1, 2, 4))
-    watch.ask(REMOVE, 3)
+    watch.plan(REMOVE, 3)
     watch.commit(ids(1, 2, 4))
     watch.pass_ms(DEMOTE_MS + LOOK_MS)
     watch.look(ADD, 3)
@@ -242,7 +242,7 @@ def test_a_replica_does_not_come_and_go(early_ms: int) -> None:
     watch = Watch(ids(1, 2, 3, 4))
     watch.pass_ms(DEMOTE_MS)
     watch.look(REMOVE, 4)
-    watch.ask(REMOVE, 4)
+    watch.plan(REMOVE, 4)
     watch.commit(ids(1, 2, 3))
     watch.pass_ms(STABILIZE_MS + early_ms)
     if early_ms >= 0:
@@ -261,7 +261,7 @@ def removed_by_operator(*, is_planned: bool = False) -> Watch:
     watch.pass_ms(STABILIZE_MS)
     watch.operator_asks(REMOVE, 3)
     if is_planned:
-        watch.ask(REMOVE, 3)
+        watch.plan(REMOVE, 3)
     watch.commit(ids(1, 2))
     watch.pass_ms(STABILIZE_MS)
     return watch
@@ -279,7 +279,7 @@ def test_an_operators_removal_is_kept() -> None:
     watch.operator_asks(ADD, 3)
     watch.commit(ids(1, 2, 3))
     watch.pass_ms(STABILIZE_MS)
-    watch.ask(REMOVE, 3)
+    watch.plan(REMOVE, 3)
     watch.commit(ids(1, 2))
     watch.pass_ms(STABILIZE_MS)
     watch.look(ADD, 3)
@@ -290,6 +290,18 @@ def test_a_removal_that_both_asked_for_may_be_undone() -> None:
     """Nobody can tell whose it was; it counts as a change of the operator."""
     watch = removed_by_operator(is_planned=True)
     watch.look(ADD, 3)
+    assert watch.rules.operator_changes == 1
+
+
+def test_a_removal_that_was_planned_before_the_operator_asked_may_be_undone() -> None:
+    """An autopilot's process asks some time after it has planned, and knows from then on that it may be its own."""
+    watch = Watch(ids(1, 2, 3, 4))
+    watch.pass_ms(DEMOTE_MS)
+    watch.look(REMOVE, 4)
+    watch.operator_asks(REMOVE, 4)
+    watch.commit(ids(1, 2, 3))
+    watch.pass_ms(STABILIZE_MS)
+    watch.look(ADD, 4)
     assert watch.rules.operator_changes == 1
 
 
@@ -328,17 +340,17 @@ def test_an_added_replica_has_the_last_voters(end: int, is_right: bool) -> None:
 def test_a_step_is_for_the_voters_that_it_was_planned_for() -> None:
     """It is counted; for others it is a violation."""
     watch = Watch()
-    watch.ask(ADD, 4)
+    watch.plan(ADD, 4)
     watch.commit(ids(1, 2, 3, 4))
-    watch.ask(REMOVE, 3)
+    watch.plan(REMOVE, 3)
     watch.commit(ids(1, 2, 4))
-    watch.ask(ADD, 3)
+    watch.plan(ADD, 3)
     watch.commit(ids(1, 2, 3, 4))
-    watch.ask(REMOVE, 4)
+    watch.plan(REMOVE, 4)
     watch.commit(ids(1, 2, 3))
     assert watch.rules.counts == {"promotions": 1, "returns": 1, "demotions": 1}
     assert watch.rules.operator_changes == 0
-    watch.ask(ADD, 5)
+    watch.plan(ADD, 5)
     watch.operator_asks(ADD, 4)
     watch.commit(ids(1, 2, 3, 4))
     with violates("as-planned"):
