@@ -182,10 +182,44 @@ def test_an_old_majority_that_comes_back_is_found(lost: Path, *, is_old_first: b
     assert {"voters-rewritten", "replica-forked"} <= {each["rule"] for each in findings}
     (rewritten,) = (each["reason"] for each in findings if each["rule"] == "voters-rewritten")
     assert rewritten.endswith(f"the disks of {replica_key(2)}, {replica_key(3)} must never start again")
-    text = run("quorum", *directories).text
+    judged = run("quorum", *directories)
     for each in (2, 3):
-        assert f"Fork: node {each} ({lost}/old/n{each}) has other records" in text
-    assert "Start: node 1 " in text
+        assert f"Fork: node {each} ({lost}/old/n{each}) has other records" in judged.text
+    assert judged.exit_code == 2
+    assert "Verdict: committed records are missing, or may be: two lineages are proven" in judged.text
+    assert "Start nothing" in judged.text
+
+
+def test_lost_disks_that_did_not_start_prove_nothing_new(lost: Path) -> None:
+    """What they have is in the lineage of the new quorum, too."""
+    quorum = cluster(lost / "new", [1])
+    quorum.append(quorum.elect(), b"new")
+    quorum.close()
+
+    judged = run("quorum", lost / "new/n1", lost / "old/n2", lost / "old/n3")
+    assert judged.exit_code == 0
+    assert "Start: node 1 " in judged.text
+
+
+def test_a_rewrite_from_a_log_that_lagged_has_dropped_committed_records(tmp_path: Path) -> None:
+    """The two others, whose disks turn up later, have more than the one whose log was kept."""
+    quorum = cluster(tmp_path / "old", (1, 2, 3))
+    quorum.elect()
+    quorum.kill(1)
+    quorum.append(quorum.elect(), b"committed")
+    quorum.equalize()
+    quorum.close()
+    write_owners(tmp_path / "old", (1, 2, 3))
+    (tmp_path / "new").mkdir()
+    assert plan(tmp_path / "old/n1", voters=voter(1), lost=["2", "3"], file=tmp_path / "plan").exit_code == 0
+    assert apply(tmp_path / "plan", tmp_path / "new/n1").exit_code == 0
+    quorum = cluster(tmp_path / "new", [1])
+    quorum.elect()
+    quorum.close()
+
+    judged = run("quorum", tmp_path / "new/n1", tmp_path / "old/n2", tmp_path / "old/n3")
+    assert judged.exit_code == 2
+    assert "two lineages are proven" in judged.text
 
 
 def test_a_log_that_went_on_is_moved_aside(lost: Path) -> None:

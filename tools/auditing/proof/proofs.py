@@ -4,6 +4,7 @@
 import enum
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import attrs
 
@@ -11,6 +12,9 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.proof.copies import Copy, VotersFrom, latest_epoch, of_voters
 from raftlog.tools.auditing.proof.lineage import Lineage, completed, parting
 from raftlog.voters.voter_set import VoterSet
+
+_REWRITTEN: Final = 2
+"""So many voters that come or go at once; a leader adds or removes one."""
 
 
 class ProofKind(enum.Enum):
@@ -104,7 +108,31 @@ def _is_one_change(before: VotersFrom, after: VotersFrom) -> bool:
 
 
 def _by_majorities(copies: Sequence[Copy]) -> Iterator[Proof]:
-    """What a majority of the voters in force has, up to a record of the latest epoch, no later leader lacks."""
+    """What a majority of the voters in force has, up to a record of the latest epoch, no later leader lacks.
+
+    Where voters were rewritten, later leaders were elected by others: their epochs say nothing of what those had who
+    know nothing of it.
+    """
+    yield from _by_majorities_of(copies)
+    for rewriting in sorted(set(_rewritings(copies))):
+        before = [copy for copy in copies if not copy.lineage.contains(rewriting)]
+        yield from _by_majorities_of(before)
+
+
+def _rewritings(copies: Iterable[Copy]) -> Iterator[OffsetAndEpoch]:
+    """Yield the ends of records that name voters as no leader may: two or more come or go at once."""
+    for copy in copies:
+        for before, after in itertools.pairwise(copy.voters):
+            one, other = before.voters.voter_keys, after.voters.voter_keys
+            epoch = copy.lineage.epoch_at(after.offset)
+            is_by_leader = not after.is_record or after.may_be_forced or len(one ^ other) < _REWRITTEN
+            is_known = len(one) > 0 and all(key.directory_id is not None for key in one)
+            has_gap = copy.lineage.start_offset > before.offset + 1
+            if is_known and epoch is not None and not (is_by_leader or has_gap):
+                yield OffsetAndEpoch(after.offset + 1, epoch)
+
+
+def _by_majorities_of(copies: Sequence[Copy]) -> Iterator[Proof]:
     latest = latest_epoch(copies)
     for copy in copies:
         lineage = copy.lineage

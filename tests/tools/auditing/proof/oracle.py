@@ -199,9 +199,33 @@ def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int,
         for at in each.epochs:
             if each.files.start <= at < min(each.whole_end, len(each.files.log)) and _is_acted_on(at, each.files, logs):
                 yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
+    yield from _held(logs, latest)
+    for each in logs:
+        for at, epoch in each.epochs.items():
+            if _is_rewritten(each, at):
+                rest = [other for other in logs if not other.has((epoch, at + 1))]
+                yield from _held(rest, _latest(rest))
+
+
+def _held(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int, int]]]:
+    for each in logs:
         for end in range(1, each.whole_end + 1):
             if each.epochs.get(end - 1) == latest and _is_held(logs, (latest, end), each.voters_below(end)):
                 yield (latest, end), _below(each.epochs, end)
+
+
+def _is_rewritten(log: Log, at: int) -> bool:
+    """Whether a record replaces voters that are known by their directories by a set that differs in two or more."""
+    files = log.files
+    if not files.start <= at < len(files.log) or files.log[at].voters is None or files.log[at].opens:
+        return False
+    before = [(offset, keys) for offset, keys, _ in log.voters if offset < at]
+    if not any(offset == at for offset, _, _ in log.voters) or not before:
+        return False
+    offset, keys = max(before, key=lambda each: each[0])
+    is_continued = min(log.epochs) <= offset + 1
+    are_known = bool(keys) and all(directory for _, directory in keys)
+    return is_continued and are_known and len(set(keys) ^ set(files.log[at].voters or ())) > 1
 
 
 def _is_acted_on(at: int, files: Files, logs: Iterable[Log]) -> bool:
