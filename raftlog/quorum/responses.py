@@ -52,7 +52,7 @@ def handle_common(
     if epoch > replica.epoch or error_code in _LEADER_IS_OTHER:
         learn_leader(replica, epoch, leader, where)
         return ResponseOutcome.DONE
-    if known is not None and replica.leader_id is None:
+    if known is not None and not replica.leader_endpoints:  # Its id may be known, as from the election state.
         learn_leader(replica, epoch, leader, where)
         return ResponseOutcome.CONTINUE if error_code == ErrorCode.NONE else ResponseOutcome.DONE
     if error_code == ErrorCode.NONE:

@@ -3,14 +3,15 @@
 
 import pytest
 
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.roles.roles import Candidate, Follower, Prospective
+from raftlog.quorum.roles.roles import Candidate, Follower, Prospective, Unattached
 from raftlog.quorum.seam.effects import FlushLog, SendRequest
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.control import KRaftVersionRecord
-from raftlog.records.messages.raft.fetch_messages import FetchRequest
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchSnapshotRequest
 from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
 from raftlog.records.messages.voters import voters_record
 from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
@@ -38,6 +39,20 @@ def test_asking_for_pre_votes_stores_nothing() -> None:
     core.sleep(2000)
     assert isinstance(core.raft.role, Prospective)
     assert core.stored == stored
+
+
+@pytest.mark.parametrize("snapshot_id", [None, OffsetAndEpoch(9, 2)])
+def test_a_leader_whose_id_alone_is_stored_is_followed_once_it_answers(snapshot_id: OffsetAndEpoch | None) -> None:
+    """Of an empty log no voters are known, so that only a bootstrap server says where the leader is: here, itself."""
+    core = SingleReplica(IDENTITY, QuorumConfig(), stored=QuorumStateData(1, leader_id=2, leader_epoch=3))
+    assert core.raft.role == Unattached(3, 2)
+    (fetch,) = core.take_requests()
+    core.respond(fetch.number, fetch_response(3, 2, snapshot_id=snapshot_id))
+    assert isinstance(core.raft.role, Follower)
+    assert core.raft.role.leader.id == 2
+    (request,) = core.take_requests()
+    assert (request.destination.id, request.destination.port) == (2, 9992)
+    assert isinstance(request.message, FetchRequest if snapshot_id is None else FetchSnapshotRequest)
 
 
 @pytest.mark.parametrize("is_version_unsupported", [False, True])

@@ -61,6 +61,7 @@ class Ledger:
         durable_end: exclusive: the batches below survive a crash.
         quarantine_end: the durable end, exclusive, when the disk lost batches below it; 0 if it has lost none, or the
             log was synced up to there again.
+        healed_epoch: of the replica, when a sync ended its quarantine the last time; -1 if there was none.
         high_watermark: of the log in this run of the process, exclusive.
         requested_epoch: of the latest election state that the disk was given to store, in this run or before.
         truncating_epoch: of this replica when its core asked for the last truncation.
@@ -79,6 +80,7 @@ class Ledger:
     epoch_start: tuple[int, int] = (-1, 0)
     durable_end: int = 0
     quarantine_end: int = 0
+    healed_epoch: int = -1
     high_watermark: int = 0
     requested_epoch: int = 0
     truncating_epoch: int = 0
@@ -130,6 +132,7 @@ class Ledger:
         """Note up to where the log is durable, exclusive."""
         self.durable_end = end_offset
         if end_offset >= self.quarantine_end:
+            self.healed_epoch = self.requested_epoch if self.is_quarantined else self.healed_epoch
             self.quarantine_end = 0
 
     def cut(self, end_offset: int) -> None:

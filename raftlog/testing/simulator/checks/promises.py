@@ -158,12 +158,18 @@ def _check_candidate(candidate: Ledger, asked: VoteRequestPartitionData) -> None
     """Check that a replica that asks for votes is a voter by its own log, and asks with all of it, which is durable."""
     is_voter = candidate.names_as_voter(candidate.key)
     check(is_voter, "candidates-are-voters", "{} asks for votes, and its log names {}", candidate, candidate.voter_sets)
-    last, end_offset = candidate.batch_before(candidate.end_offset), candidate.end_offset
-    epochs = {0 if last is None else last.epoch}
-    if candidate.epoch_start[1] == end_offset:  # It has begun to lead, and written nothing.
-        epochs.add(candidate.epoch_start[0])
+    end_offset, epochs = candidate.end_offset, _last_epochs(candidate)
     is_right = asked.last_offset == end_offset == candidate.durable_end and asked.last_offset_epoch in epochs
     check(is_right, "candidates-name-their-log", "{} asks for votes with {}", candidate, asked)
+
+
+def _last_epochs(replica: Ledger) -> set[int]:
+    """Return which epoch the last record of a replica's log may be said to have."""
+    last = replica.batch_before(replica.end_offset)
+    epochs = {0 if last is None else last.epoch}
+    if replica.epoch_start[1] == replica.end_offset:  # It has begun to lead, and written nothing.
+        epochs.add(replica.epoch_start[0])
+    return epochs
 
 
 def _check_refusal(voter: Ledger, ballot: VoteRequestPartitionData) -> None:
@@ -171,17 +177,15 @@ def _check_refusal(voter: Ledger, ballot: VoteRequestPartitionData) -> None:
 
     It has given its vote to another one, knows a leader of the epoch, has the better log, or has lost something.
     """
-    state, last = voter.state, voter.batch_before(voter.end_offset)
-    has_better_log = (0 if last is None else last.epoch, voter.end_offset) > (
-        ballot.last_offset_epoch,
-        ballot.last_offset,
-    )
+    state, log_end = voter.state, (max(_last_epochs(voter)), voter.end_offset)
+    has_better_log = log_end > (ballot.last_offset_epoch, ballot.last_offset)
     is_bound = state is not None and (
         state.leader_epoch > ballot.replica_epoch
         or state.leader_id != _NO_ID
         or state.voted_id not in (_NO_ID, ballot.replica_id)
     )
-    has_reason = has_better_log or is_bound or voter.needs_others
+    was_quarantined = voter.healed_epoch >= ballot.replica_epoch  # It may have answered before.
+    has_reason = has_better_log or is_bound or voter.needs_others or was_quarantined
     check(has_reason, "votes-are-given", "{} refuses {}", voter, ballot)
 
 

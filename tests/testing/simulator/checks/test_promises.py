@@ -197,6 +197,31 @@ def test_who_has_lost_something_refuses(disks: QuorumDisks, promises: PromiseChe
     refuse(disks, promises)
 
 
+@pytest.mark.parametrize(("healed_epoch", "is_reason"), [(1, False), (2, True), (3, True)])
+def test_a_refusal_may_have_been_decided_before_a_quarantine_ended(
+    disks: QuorumDisks, promises: PromiseCheck, healed_epoch: int, is_reason: bool
+) -> None:
+    """In the epoch of the vote, or a later one: the answer leaves when the epoch is stored."""
+    store(disks, leader_epoch=2)
+    ledger = disks.ledgers[1]
+    ledger.quarantine_end, ledger.requested_epoch = 1, healed_epoch
+    ledger.synced_to(1)
+    assert not ledger.is_quarantined
+    with contextlib.nullcontext() if is_reason else pytest.raises(ViolationError, match="votes-are-given"):
+        refuse(disks, promises)
+
+
+def test_who_began_an_epoch_and_wrote_nothing_has_the_better_log(disks: QuorumDisks, promises: PromiseCheck) -> None:
+    """Its log is of that epoch, whatever its last record is of."""
+    store(disks, leader_epoch=5)
+    disks.append((1,), 1, count=2)
+    disks.ledgers[1].epoch_start = (4, 1)
+    with pytest.raises(ViolationError, match="votes-are-given"):
+        refuse(disks, promises, OffsetAndEpoch(2, 3), 5)
+    disks.ledgers[1].epoch_start = (4, 2)
+    refuse(disks, promises, OffsetAndEpoch(2, 3), 5)
+
+
 def test_a_response_names_a_committed_high_watermark(disks: QuorumDisks, promises: PromiseCheck) -> None:
     """A leader tells no high watermark above what is committed."""
     store(disks, leader_epoch=1, leader_id=1)
