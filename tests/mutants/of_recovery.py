@@ -21,7 +21,7 @@ from raftlog.storage.segments import segment_scan
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.index_file import IndexFile, StoredIndex
 from raftlog.storage.segments.segment_list import SegmentList
-from raftlog.storage.segments.segment_scan import SegmentScan
+from raftlog.storage.segments.segment_scan import FollowingBatches, SegmentScan
 from raftlog.storage.state import log_directory
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
@@ -78,14 +78,18 @@ def _without_directory_sync(right: Wrong) -> Wrong:
 
 
 def _if_bytes_had_held_as_many(right: Wrong) -> Wrong:
-    def _note_after(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
-        if base_offset - scan.next_offset <= (position - scan.problem.position) // MIN_RECORD_SIZE:
-            right(scan, position, base_offset, delta, epoch)
+    def _note_after(scan: Any, positions: range, base_offset: int, delta: int, epoch: int) -> None:
+        if base_offset - scan.next_offset <= (positions.start - scan.problem.position) // MIN_RECORD_SIZE:
+            right(scan, positions, base_offset, delta, epoch)
 
     return _note_after
 
 
-def _whatever_it_says(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
+def _by_any_batch(batches: Any) -> Any:
+    return max(batches.runs_end_offset, *(end_offset for _, end_offset in batches.claims.values()), 0)
+
+
+def _whatever_it_says(scan: Any, positions: range, base_offset: int, delta: int, epoch: int) -> None:
     scan.sound_end_after = max(scan.sound_end_after or 0, base_offset + delta + 1)
     scan.sound_epoch_after = max(scan.sound_epoch_after, epoch)
 
@@ -205,6 +209,13 @@ MUTANTS: Final = (
         "LogSegment#recover",
         swapped(SegmentScan, "_note_after", _if_bytes_had_held_as_many),
         (f"{SCAN}::test_batches_after_a_damaged_one_show_the_loss",),
+    ),
+    Mutant(
+        "R17-one-of-many",
+        "a batch after the damage whose base offset has rotted does not say where the log ended",
+        "raftlog's own simulator",
+        instead_of_property(FollowingBatches, "end_offset", _by_any_batch),
+        (f"{SCAN}::test_a_rotten_base_offset_among_others_says_nothing",),
     ),
     Mutant(
         "R17-inside",

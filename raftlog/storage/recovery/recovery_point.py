@@ -327,13 +327,16 @@ class DurablePoint:
 
         After a loss only these two files say how far the log was durable, so that one must survive the other.
         """
+        point, slot = self._point, self._slot
         if self._marks is not None:
             try:
-                self._marks.write_at(_SLOT_POSITIONS[self._slot], self._mark(0))
+                self._marks.write_at(_SLOT_POSITIONS[slot], self._mark(0))
                 self._marks.sync()
             except StorageError:
                 self.close()
-            self._slot = 1 - self._slot
+            self._slot = 1 - slot
+        invariant(point.generation >= 0, "{}: {} is copied", self._path, point)
+        invariant(self._slot in {0, 1}, "{}: slot {} after {}", self._path, self._slot, slot)
 
     def _mark(self, durable_end_offset: int) -> bytes:
         """Return a mark of an offset, or of the recovery point's durable end, which is above it after a loss."""

@@ -30,6 +30,8 @@ from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, Segme
 _MAX_OFFSET: Final = (1 << 63) - 2
 _MOST_RECORDS: Final = MAX_BATCH_SIZE // MIN_RECORD_SIZE
 """The most records in a batch that a raft leader writes, however well they compress."""
+_MOST_CLAIMS: Final = 64
+"""So many different offsets are remembered of a run; later ones are believed."""
 _Piece = Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption
 
 
@@ -61,6 +63,65 @@ class Problem:
 
 
 @attrs.define
+class FollowingBatches:
+    """How far the sound batches after a problem say that the log reached.
+
+    In a run of batches without a byte between them, the base offset of each follows from the one before. Bits of a
+    header that no CRC covers may be wrong, so that one batch says something else: then most of the run decide, and
+    where there is no majority, the greatest offset.
+
+    Attributes:
+        runs_end_offset: of the runs that have ended, exclusive; 0 if there is none.
+        end_position: of the present run.
+        record_count: of the present run.
+        batch_count: of the present run.
+        claims: by the offset that the run's first record would have, how many batches say so, and the end offset
+            (exclusive) that follows; 0 for none.
+    """
+
+    runs_end_offset: int = 0
+    end_position: int = -1
+    record_count: int = 0
+    batch_count: int = 0
+    claims: dict[int, tuple[int, int]] = attrs.field(factory=dict)
+
+    def take(self, positions: range, base_offset: int, record_count: int, *, is_possible: bool) -> None:
+        """Take the next sound batch.
+
+        Args:
+            positions: of its bytes.
+            base_offset: that it says.
+            record_count: that its header says.
+            is_possible: whether the log may have reached its end offset.
+        """
+        before = self.runs_end_offset
+        invariant(positions.start >= self.end_position, "a batch at {}, before {}", positions.start, self.end_position)
+        if positions.start != self.end_position:
+            self.runs_end_offset, self.claims = self.end_offset, {}
+            self.record_count = self.batch_count = 0
+        first = base_offset - self.record_count
+        count, end_offset = self.claims.get(first, (0, 0))
+        if is_possible:
+            end_offset = base_offset + record_count
+        if count or len(self.claims) < _MOST_CLAIMS:
+            self.claims[first] = count + 1, end_offset
+        else:
+            self.runs_end_offset = max(self.runs_end_offset, end_offset)
+        self.record_count += record_count
+        self.batch_count += 1
+        self.end_position = positions.stop
+        invariant(before <= self.runs_end_offset, "end offset {} after {}", self.runs_end_offset, before)
+
+    @property
+    def end_offset(self) -> int:
+        """The end offset of all runs, exclusive; 0 if no batch may be of this log."""
+        for first, (count, end_offset) in self.claims.items():
+            if 2 * count > self.batch_count:
+                return max(self.runs_end_offset, first + self.record_count if end_offset else 0)
+        return max(self.runs_end_offset, *(end_offset for _, end_offset in self.claims.values()), 0)
+
+
+@attrs.define
 class SegmentScan:
     """The state and result of a scan.
 
@@ -76,6 +137,7 @@ class SegmentScan:
         sound_end_after: the greatest end offset (exclusive) of sound batches after the problem that may be of this
             log; None if there are none. At least ``next_offset``.
         sound_epoch_after: the greatest epoch of those batches.
+        after: the sound batches after the problem.
         first_gap: byte position from which on some bytes could not be read.
         from_disk_offset: offset, inclusive, from which on everything was read from the disk rather than the page cache;
             ``sys.maxsize`` if nothing had to be, or the cache could not be dropped.
@@ -91,6 +153,7 @@ class SegmentScan:
     problem: Problem | None = None
     sound_end_after: int | None = None
     sound_epoch_after: int = -1
+    after: FollowingBatches = attrs.field(factory=FollowingBatches)
     first_gap: int = sys.maxsize
     from_disk_offset: int = sys.maxsize
 
@@ -118,7 +181,7 @@ class SegmentScan:
                     self._add(position, size, last_offset, epoch, timestamp)
                     continue
                 self.problem = Problem(position, reason, may_be_torn=False)
-            self._note_after(position, base_offset, delta, epoch)
+            self._note_after(range(position, position + size), base_offset, delta, epoch)
 
     def fail(self, problem: Problem) -> None:
         """Record a problem, unless there was one before."""
@@ -159,26 +222,32 @@ class SegmentScan:
     def _place(self) -> str:
         return f"{self.indexes.offsets.path}, scanned to position {self.end_position}, offset {self.next_offset}"
 
-    def _note_after(self, position: int, base_offset: int, delta: int, epoch: int) -> None:
+    def _note_after(self, positions: range, base_offset: int, delta: int, epoch: int) -> None:
         """Use a sound batch at or after the problem as evidence that records of this log are lost.
 
         It need not be of this log: a record's value may contain the bytes of any batch, and no CRC covers a base
         offset. A batch of offsets that are missing here may be of this log, so it shows a loss. Its end offset and
-        epoch are trusted only if the batches in between would have fitted into the bytes before it.
+        epoch are trusted only if the batches in between would have fitted into the bytes before it, and if most of the
+        batches that follow each other there say the same.
         """
         problem = present(self.problem, "what the scan has found wrong")
-        lost = base_offset - self.next_offset
-        if delta < 0 or lost < 0 or base_offset + delta > _MAX_OFFSET:
+        if delta < 0 or base_offset + delta > _MAX_OFFSET:
             return
-        self.sound_end_after = max(self.sound_end_after or 0, self.next_offset)
+        position, lost = positions.start, base_offset - self.next_offset
         most_batches = -(-(position - problem.position) // BATCH_OVERHEAD)
-        if lost <= most_batches * _MOST_RECORDS:
-            self.sound_end_after = max(self.sound_end_after, base_offset + delta + 1)
+        is_possible = 0 <= lost <= most_batches * _MOST_RECORDS
+        self.after.take(positions, base_offset, delta + 1, is_possible=is_possible)
+        end_offset = self.after.end_offset
+        if lost >= 0 or end_offset > 0:
+            self.sound_end_after = max(end_offset, self.next_offset)
+        if is_possible:
             self.sound_epoch_after = max(self.sound_epoch_after, epoch)
         path = self.indexes.offsets.path
         invariant(problem.position <= position, "{}: {}, beyond position {}", path, problem, position)
         found = self.sound_end_after
-        invariant(found >= self.next_offset, "{}: sound to {}, before {}", path, found, self.next_offset)
+        invariant(
+            found is None or found >= self.next_offset, "{}: sound to {}, before {}", path, found, self.next_offset
+        )
 
 
 def scan_segment(

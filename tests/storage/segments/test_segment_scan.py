@@ -21,7 +21,7 @@ from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.storage.reading.readable_bytes import BLOCK_SIZE
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.segment_indexes import IndexLimits, SegmentIndexes
-from raftlog.storage.segments.segment_scan import ScannedFile, SegmentScan, scan_segment
+from raftlog.storage.segments.segment_scan import FollowingBatches, ScannedFile, SegmentScan, scan_segment
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.strategies import batch_bytes, with_crc
@@ -130,6 +130,67 @@ def test_batches_after_a_damaged_one_show_the_loss(codec: CompressionType) -> No
     assert (found.next_offset, found.sound_end_after, found.sound_epoch_after) == (1, 2003, 2)
 
 
+@pytest.mark.parametrize("shift", [-1, 1, 5, 6400, 2**40])
+@pytest.mark.parametrize("rotten", range(2, 7))
+def test_a_rotten_base_offset_among_others_says_nothing(rotten: int, shift: int) -> None:
+    """No CRC covers it, but the batches next to it say what it must be, wherever in the run it is."""
+    batches = [bytearray(raft_batch(offset, 1)) for offset in range(7)]
+    batches[1][-1] ^= 1
+    batches[rotten][:8] = (rotten + shift).to_bytes(8, "big")
+    found = scan(b"".join(batches))
+    assert (found.next_offset, found.sound_end_after) == (1, 7)
+
+
+Claim = tuple[int, int, int, bool]
+"""How many bytes before a batch are of none, its base offset, its number of records, and whether that is possible."""
+
+
+def naive_end(claims: list[Claim]) -> int:
+    """Where most batches of each run say that the log ended: of all runs, the greatest."""
+    runs: list[list[Claim]] = []
+    for claim in claims:
+        if claim[0] or not runs:
+            runs.append([])
+        runs[-1].append(claim)
+    ends = [0]
+    for run in runs:
+        starts, records = [], 0
+        for _, base_offset, count, _ in run:
+            starts.append(base_offset - records)
+            records += count
+        most = max(starts, key=starts.count)
+        is_majority = 2 * starts.count(most) > len(starts)
+        possible = [each for each, (*_, is_possible) in zip(starts, run, strict=True) if is_possible]
+        if not is_majority:
+            ends += [base_offset + count for _, base_offset, count, is_possible in run if is_possible]
+        elif most in possible:
+            ends.append(most + records)
+    return max(ends)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 0, 0, 9]), st.integers(0, 12), st.integers(1, 2), st.booleans()), max_size=9)
+)
+def test_most_batches_of_a_run_decide(claims: list[Claim]) -> None:
+    """As a count of what each of them says shows; without a majority, the greatest end counts."""
+    batches, position = FollowingBatches(), 0
+    for gap, base_offset, count, is_possible in claims:
+        position += gap
+        batches.take(range(position, position + 10), base_offset, count, is_possible=is_possible)
+        position += 10
+    assert batches.end_offset == naive_end(claims)
+
+
+@pytest.mark.parametrize("number", [63, 64, 65])
+def test_many_claims_of_one_run_are_all_believed(number: int) -> None:
+    """Whatever a run says, and however often: no more than 64 different claims are kept."""
+    batches = FollowingBatches()
+    for index in range(number):
+        batches.take(range(index, index + 1), 3 * index, 1, is_possible=True)
+    assert batches.end_offset == 3 * (number - 1) + 1
+    assert len(batches.claims) == min(number, 64)
+
+
 def batch_of_many(base_offset: int, count: int, last_offset_delta: int, value: bytes = b"v") -> bytes:
     """A batch whose header says that it has so many records."""
     batch = bytearray(raft_batch(base_offset, 1, 1, value))
@@ -145,7 +206,7 @@ def test_offsets_that_no_index_can_name_are_a_problem() -> None:
             found = scan(b"".join(batch_of_many(index * most, most, most - 1, value) for index in range(number)))
             assert (found.problem is None) == (number == 1)
             assert found.next_offset == most
-            assert found.sound_end_after == (None if number == 1 else 2 * most)
+            assert found.sound_end_after == (None if number == 1 else number * most)
 
 
 @pytest.mark.parametrize(("count", "last_offset_delta"), [(1, 4), (5, 3), (0, 0)])
