@@ -15,13 +15,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import attrs
 
 from tests.mutants.catalogue import MUTANTS, VARIABLE
 from tests.mutants.fork_server import LIMIT_SECONDS, ForkServer
+from tests.mutants.of_kernel import PLANTED_KERNEL, planted_kernel
 from tests.mutants.planting import Mutant
 
 DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
@@ -53,13 +55,19 @@ class Verdict:
         return f"{self.name:20} {self.seconds:5.1f} s  {outcome}"
 
 
-def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
-    """Run some tests in a process of their own, with a mutant or as they are, up to the first that fails."""
+def run_tests(tests: Iterable[str], name: str = "", more: Mapping[str, str] = MappingProxyType({})) -> Verdict:
+    """Run some tests in a process of their own, with a mutant or as they are, up to the first that fails.
+
+    Args:
+        tests: their names.
+        name: of the mutant.
+        more: variables of the process's environment.
+    """
     arguments = ["-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-n", "0"]
     arguments += ["-q", "-x", "--no-cov", "--tb=line", "-m", DEFAULT_TIER, *tests]
     arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # The server has imported Hypothesis before.
     # The same examples each time, and none that a mutant has left in a data base for those who come after it.
-    environment = {VARIABLE: name, "HYPOTHESIS_PROFILE": "mutant", "COLUMNS": "400"}
+    environment = {VARIABLE: name, "HYPOTHESIS_PROFILE": "mutant", "COLUMNS": "400", **more}
     started = time.monotonic()
     ran = _server().run(arguments, environment)
     seconds, failed = time.monotonic() - started, _FAILED.search(ran.output)
@@ -88,8 +96,15 @@ def _server() -> ForkServer:
 
 
 def judge(mutant: Mutant) -> Verdict:
-    """Run the tests that should kill a mutant."""
-    return run_tests(mutant.killers, mutant.name)
+    """Run the tests that should kill a mutant, one after the other, up to the one that does."""
+    more, seconds = {PLANTED_KERNEL: planted_kernel()} if mutant.needs_compiler else {}, 0.0
+    verdict = Verdict(mutant.name, None, seconds)
+    for killer in mutant.killers:
+        verdict = run_tests([killer], mutant.name, more)
+        seconds += verdict.seconds
+        if verdict.killer is not None or verdict.problem is not None:
+            break
+    return attrs.evolve(verdict, seconds=seconds)
 
 
 def matrix(names: Sequence[str], processes: int) -> Iterator[Verdict]:

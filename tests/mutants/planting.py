@@ -21,7 +21,7 @@ class Mutant:
         rule: the rule that the mutant breaks.
         source: the source of the bug: an issue, a pull request, a report or a test.
         plant: puts the wrong version in place, for the rest of the process.
-        killers: tests of the default tier that must fail then, the first one soon.
+        killers: tests of the default tier, the first of which must fail then, and soon; the others run if it does not.
         needs_compiler: whether planting it compiles a kernel.
     """
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of mutants says what is there, and planting one does something."""
 
+import ast
 import functools
 import re
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 
 from tests.checkout import ROOT
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.kernel_edits import EDITS, KernelEdit
+from tests.mutants.kernel_edits import EDITS, KernelEdit, with_all_errors
 from tests.mutants.planting import forgiving, instead_of_property, missing, swap
 from tests.scenarios.test_scenarios import CASES
 
@@ -71,10 +72,24 @@ def test_every_bug_of_the_catalogue_is_replayed_by_a_scenario() -> None:
 def test_kernel_edits_apply(edit: KernelEdit) -> None:
     """Their original text occurs once in the kernel: this test fails if it was changed, before mutants are planted."""
     source = (ROOT / "records/kernel.py").read_text("utf-8")
-    wrong = edit.applied(source)
+    wrong = edit.applied(source, 1)
     assert wrong != source
     with pytest.raises(ValueError, match=edit.name):
-        edit.applied(wrong)
+        edit.applied(wrong, 2)
+
+
+def test_a_kernel_has_all_errors_each_for_itself() -> None:
+    """They are in different places; each has a number, by which the environment's name for it chooses it."""
+    source = (ROOT / "records/kernel.py").read_text("utf-8")
+    planted = with_all_errors(source)
+    assert ast.parse(planted)
+    chosen = re.search(r"_chosen_error = cython.declare\(cython.int, (\(.*\)).index", planted)
+    assert chosen is not None
+    assert ast.literal_eval(chosen[1]) == ("", *(edit.name for edit in EDITS))
+    for number, edit in enumerate(EDITS, start=1):
+        assert planted.count(f"{edit.wrong} if _chosen_error == {number} else {edit.right})") == 1
+    with pytest.raises(ValueError, match=EDITS[0].name):
+        with_all_errors(planted)
 
 
 class Example:

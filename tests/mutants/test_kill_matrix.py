@@ -7,8 +7,11 @@ import pytest
 
 from tests.mutants import kill_matrix
 from tests.mutants.catalogue import MUTANTS
+from tests.mutants.kernel_edits import EDITS
 from tests.mutants.kill_matrix import Verdict, judge, run_tests
+from tests.mutants.of_kernel import planted_kernel
 from tests.mutants.planting import Mutant
+from tests.records.built_kernel import VARIABLE
 from tests.records.kernel_forms import COMPILED
 
 ONE_OF = 6
@@ -30,6 +33,15 @@ def test_a_mutant_is_killed(name: str) -> None:
 def test_the_killers_are_sound() -> None:
     """Without a mutant they pass: none is killed by a test that fails anyway."""
     verdict = run_tests(sorted({test for mutant in MUTANTS.values() for test in mutant.killers})[::ONE_OF])
+    assert (verdict.killer, verdict.problem) == (None, None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILED is None, reason="the kernel is not compiled: no compiler?")
+def test_the_killers_of_kernels_are_sound() -> None:
+    """The kernel into which all errors were built has none unless one is chosen: all of its killers pass."""
+    killers = sorted({killer for edit in EDITS for killer in edit.killers})
+    verdict = run_tests(killers, more={VARIABLE: planted_kernel()})
     assert (verdict.killer, verdict.problem) == (None, None)
 
 

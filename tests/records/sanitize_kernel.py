@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``make test-asan``: runs the kernel's tests and its fuzzer while AddressSanitizer and UBSan watch its memory.
 
-Then it plants errors in copies of the kernel, one by one, and each must be caught: a tier that catches nothing fails.
+Then it plants errors in a copy of the kernel, one by one, and each must be caught: a tier that catches nothing fails.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.checkout import ROOT
-from tests.mutants.kernel_edits import EDITS, KernelEdit
+from tests.mutants.kernel_edits import CHOICE, EDITS, KernelEdit, with_all_errors
 from tests.records.built_kernel import VARIABLE
 
 _TESTS: Final = (
@@ -82,11 +82,11 @@ def build(folder: Path, options: Mapping[str, str]) -> str:
     return str(built[0])
 
 
-def build_edited(folder: Path, edit: KernelEdit, options: Mapping[str, str]) -> str:
-    """Build a kernel with an error planted in it, and return its path."""
+def build_planted(folder: Path, options: Mapping[str, str]) -> str:
+    """Build a kernel with every error in it, of which its environment chooses one, and return its path."""
     source = folder / "records/kernel.py"
     source.parent.mkdir(parents=True)
-    source.write_text(edit.applied((ROOT / "records/kernel.py").read_text("utf-8")), "utf-8")
+    source.write_text(with_all_errors((ROOT / "records/kernel.py").read_text("utf-8")), "utf-8")
     return build(folder, {**options, "RAFTLOG_KERNEL_SOURCE": str(source)})
 
 
@@ -102,17 +102,16 @@ def watched(kernel: str) -> dict[str, str]:
     }
 
 
-def fuzz(kernel: str, seed: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the fuzzer on a kernel that is watched."""
+def fuzz(kernel: str, seed: int, *arguments: str, error: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the fuzzer on a kernel that is watched, with one of the errors that were built into it, or none."""
     command = [sys.executable, "-m", "tests.records.fuzz_kernel", "--seed", str(seed), *arguments]
-    return subprocess.run(command, cwd=ROOT, env=watched(kernel), capture_output=True, text=True, check=False)
+    environment = watched(kernel) | {CHOICE: error}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def is_caught(edit: KernelEdit, options: Mapping[str, str]) -> bool:
+def is_caught(edit: KernelEdit, kernel: str) -> bool:
     """Say whether the fuzzer ends on a kernel with an error planted in it, by the word of a sanitizer."""
-    with tempfile.TemporaryDirectory() as folder:
-        kernel = build_edited(Path(folder), edit, options)
-        done = fuzz(kernel, 0, "--cases", str(_CASES_OF_A_CANARY))
+    done = fuzz(kernel, 0, "--cases", str(_CASES_OF_A_CANARY), error=edit.name)
     return done.returncode != 0 and any(word in done.stderr for word in _CAUGHT)
 
 
@@ -120,7 +119,8 @@ def _run_all(options: Mapping[str, str], seconds: float, tests: Sequence[str]) -
     started = time.monotonic()
     canaries = [edit for edit in EDITS if edit.is_canary]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        kernel = build(Path(folder), options)
+        planting = pool.submit(build_planted, Path(folder) / "planted", options)
+        kernel = build(Path(folder) / "right", options)
         print(f"built in {time.monotonic() - started:.0f} s", flush=True)
         command = [sys.executable, "-m", "pytest", "-p", "tests.records.built_kernel", "-p", "no:cacheprovider"]
         command += ["-q", "-n", "2", "-m", "not slow", *tests]
@@ -131,7 +131,8 @@ def _run_all(options: Mapping[str, str], seconds: float, tests: Sequence[str]) -
         for done in pool.map(lambda seed: fuzz(kernel, seed, *limits), (1, 2)):
             print(done.stdout if done.returncode == 0 else done.stdout + done.stderr, end="", flush=True)
             holds = holds and done.returncode == 0
-        for edit, caught in zip(canaries, pool.map(lambda edit: is_caught(edit, options), canaries), strict=True):
+        planted = planting.result()
+        for edit, caught in zip(canaries, pool.map(lambda edit: is_caught(edit, planted), canaries), strict=True):
             print(f"{edit.name}: {'caught' if caught else 'NOT CAUGHT'}", flush=True)
             holds = holds and caught
     print(f"{time.monotonic() - started:.0f} s in all")
