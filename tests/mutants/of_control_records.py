@@ -163,7 +163,7 @@ MUTANTS: Final = (
         "a voter is an id and a directory id",
         "openraft, dynamic membership",
         instead(VoterNode, "is_voter", _by_id_alone),
-        ("tests/voters/test_voter_set.py",),
+        ("tests/voters/test_voter_set.py::test_a_replica_is_a_voter_by_id_and_known_directory",),
     ),
     Mutant(
         "R11",

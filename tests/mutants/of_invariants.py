@@ -35,14 +35,14 @@ MUTANTS: Final = (
         "start, high watermark, flushed offset and end of a log are in order after each move",
         "ARCHITECTURE.md, Pointers into a log",
         missing(LogQueries, "_check_pointer_invariants"),
-        (PLANTED,),
+        (f"{PLANTED}[raftlog/log/queries.py]",),
     ),
     Mutant(
         "R-segment",
         "a segment's size, offsets and index agree after each move",
         "LogSegment#append",
         missing(LogSegment, "_check_invariants"),
-        (PLANTED,),
+        (f"{PLANTED}[raftlog/storage/segments/log_segment.py]",),
     ),
     Mutant(
         "R-violation",

@@ -443,7 +443,7 @@ MUTANTS: Final = (
         "a fetch below the log start is answered with a snapshot, and is no divergence",
         "openraft 44381b0c",
         swapped(decisions, "validate_offset_and_epoch", _without_snapshots),
-        (f"{RULES}", f"{CONTRACT}::test_a_snapshot_takes_the_place_of_records"),
+        (f"{RULES}::test_a_fetch_position_below_a_snapshot", f"{CONTRACT}::test_a_snapshot_takes_the_place_of_records"),
     ),
     Mutant(
         "S-fsyncgate",

@@ -251,14 +251,14 @@ MUTANTS: Final = (
         "what is in the log when a leadership ends has not failed",
         "Raft dissertation, 6.3",
         swapped(serving, "end_uncommitted", _as_failed),
-        (APPENDING,),
+        (f"{APPENDING}::test_what_is_in_the_log_when_the_leadership_ends_is_unknown",),
     ),
     Mutant(
         "R-acknowledged",
         "an append is acknowledged when a majority has flushed it, not when the leader has",
         "Jepsen, NATS 2.12.1",
         swapped(leading_epoch, "end_committed", _when_it_is_flushed),
-        (APPENDING,),
+        (f"{APPENDING}::test_an_append_is_committed_when_a_majority_has_flushed_it",),
     ),
     Mutant(
         "R-unflushed",
@@ -297,14 +297,14 @@ MUTANTS: Final = (
         "a Fetch up to version 14 names its sender in another field",
         "FetchRequest#replicaId",
         instead(serving, "sender_id", lambda request: request.replica_state.replica_id),
-        (LEADING,),
+        (f"{LEADING}::test_a_fetch_of_an_old_version_counts_too",),
     ),
     Mutant(
         "R2",
         "records of older epochs are committed with the first of this one",
         "Raft, figure 8",
         swapped(leading_epoch, "advanced_high_watermark", _whatever_the_epoch),
-        (LEADING, SCENARIOS),
+        (f"{LEADING}::test_a_majority_of_voters_commits", SCENARIOS),
     ),
     Mutant(
         "K23",
@@ -325,14 +325,14 @@ MUTANTS: Final = (
         "a leader that no majority fetches from resigns",
         "KAFKA-15489",
         swapped(leading_epoch, "lead", _for_ever),
-        (LEADING, SCENARIOS),
+        (f"{LEADING}::test_a_static_voter_counts_once_in_the_check_of_quorum", SCENARIOS),
     ),
     Mutant(
         "K22",
         "a replica with the id of a voter and another directory is no voter",
         "KIP-853",
         swapped(Leadership, "progress_of", _of_the_same_id),
-        (LEADING, SCENARIOS),
+        (f"{LEADING}::test_a_majority_of_voters_commits", SCENARIOS),
     ),
     Mutant(
         "K-bootstrap-voters",
@@ -353,7 +353,7 @@ MUTANTS: Final = (
         "a vote is told after it is stored",
         "PySyncObj 84",
         instead(Outbox, "_send", _send_at_once),
-        ("tests/quorum/seam/test_outbox.py", RAFT),
+        ("tests/quorum/seam/test_outbox.py::test_messages_wait_for_earlier_election_states_and_for_nothing_else", RAFT),
     ),
     Mutant(
         "K1-core",
@@ -451,7 +451,7 @@ MUTANTS: Final = (
         "a Fetch says what is durable",
         "Jepsen, NATS 2.12.1",
         swapped(fetching, "fetch_from_leader", _though_the_log_is_written),
-        (RAFT,),
+        (f"{RAFT}::test_no_sequence_of_inputs_breaks_a_promise",),
     ),
     Mutant(
         "K33-key",
@@ -465,7 +465,7 @@ MUTANTS: Final = (
         "higher epochs do not put off an election",
         "QuorumState#transitionToUnattached",
         _plant_putting_off,
-        ("tests/quorum/roles/test_transitions.py",),
+        ("tests/quorum/roles/test_transitions.py::test_a_higher_epoch_does_not_put_off_an_election",),
     ),
     Mutant(
         "K-response-partition",
@@ -479,6 +479,6 @@ MUTANTS: Final = (
         "a response to a Fetch for another partition is not taken",
         "RaftUtil#hasValidTopicPartition",
         swapped(fetching, "_only_answer", _of_any_partition),
-        (BAD_RESPONSES,),
+        (f"{BAD_RESPONSES}::test_a_bad_response_is_not_taken",),
     ),
 )

@@ -39,7 +39,7 @@ MUTANTS: Final = (
         "paths are listed again if a segment went away meanwhile",
         "LogCleaner, whose swap a listing caught halfway",
         swapped(planning, "_found", _that_nothing_went_away),
-        (INJECTED,),
+        (f"{INJECTED}::test_what_a_query_lacks[compaction-True]",),
     ),
     Mutant(
         "R-spark-replaced-head",

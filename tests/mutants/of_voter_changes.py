@@ -151,7 +151,7 @@ MUTANTS: Final = (
         "an update of an observer's entry does not make it a voter",
         "etcd 21694",
         swapped(VoterSet, "update_voter", _making_voters),
-        (RECONFIG,),
+        (f"{RECONFIG}::test_update_voter_with_none_voter_id",),
     ),
     Mutant(
         "K17-leader",
@@ -165,21 +165,21 @@ MUTANTS: Final = (
         "a leader commits a record of its own epoch before it changes voters",
         "Ongaro, raft-dev, 2015",
         instead(voter_change, "leader_refusal", lambda *_: None),
-        (RECONFIG,),
+        (f"{RECONFIG}::test_add_voter_without_fenced_previous_leaders",),
     ),
     Mutant(
         "R4-core",
         "one change of voters at a time: a new voter that is asked for its versions delays others",
         "redpanda 17675",
         instead(voter_change, "pending_refusal", lambda _: None),
-        (RECONFIG,),
+        (f"{RECONFIG}::test_add_voter_with_pending_add_voter",),
     ),
     Mutant(
         "R4-uncommitted",
         "a voter set that is not committed delays the next change, after its request has expired too",
         "redpanda 17675",
         swapped(voter_change, "voters_refusal", _though_uncommitted),
-        (RECONFIG,),
+        (f"{RECONFIG}::test_add_voter_timeout",),
     ),
     Mutant(
         "R31-core",
@@ -200,7 +200,7 @@ MUTANTS: Final = (
         "a leader resigns once its removal is committed",
         "KAFKA-16530",
         swapped(voter_change, "note_committed_voters", _staying),
-        (RECONFIG,),
+        (f"{RECONFIG}::test_remove_voter_is_leader",),
     ),
     Mutant(
         "K18-resigns",
@@ -263,7 +263,7 @@ MUTANTS: Final = (
         "the end of a leadership answers the change that is under way",
         "LeaderState#close",
         swapped(voter_change, "end_change", _waiting_for_ever),
-        (RECONFIG,),
+        (f"{RECONFIG}::test_add_voter_fails_when_losing_leadership",),
     ),
     Mutant(
         "K-own-report",
