@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planting a fault in a clean copy, and judging what an audit says of it."""
 
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 from typing import Final
 
 import attrs
+import pytest
 
 from raftlog.records.checksum import crc32c
 from raftlog.records.files.file_names import FileKind, parse_file_name
 from raftlog.records.rules import Severity, Subject
-from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
+from raftlog.tools.auditing.judgement import judgement
+from raftlog.tools.auditing.judgement.judgement import Judged, Judges
 from raftlog.tools.auditing.run.rule_status import KINDS_OF_SUBJECTS
 from raftlog.tools.auditing.run.run import audit
 from raftlog.tools.auditing.survey.survey import survey
@@ -19,6 +21,8 @@ from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.catalogue.findings import Finding
 from tests.planted.fault import Fault, Spot
 from tests.planted.ground import METADATA, CleanCopy, Ground
+
+_JUDGE: Final = Judges().partition
 
 
 @attrs.frozen
@@ -100,6 +104,7 @@ class Field:
     """Where faults are planted, one at a time, and audited in this process.
 
     A file that is as it was in an earlier audit is not surveyed again: a survey is a function of a task and of bytes.
+    Nor is a partition judged again by itself if all of its files are as they were.
 
     Args:
         directory: to make copies in.
@@ -108,6 +113,8 @@ class Field:
     def __init__(self, directory: Path) -> None:
         self.directory: Final = directory
         self._surveyed: dict[tuple[object, ...], FileEvidence] = {}
+        self._judged: dict[tuple[int, ...], tuple[PartitionEvidence, tuple[Finding, ...]]] = {}
+        self._found: dict[tuple[str, int], Finding | None] = {}
         self._copies: dict[str, CleanCopy] = {}
         self._clean: dict[str, frozenset[Finding]] = {}
 
@@ -121,7 +128,13 @@ class Field:
         said = [finding for each in judged for finding in each.findings if finding not in clean]
         found = next((each for each in said if each.rule in fault.rules and spot.is_named_by(each)), None)
         alarms = (each for each in said if each is not found and is_alarm(each))
+        self._found[fault.name, place] = found
         return Planted(fault, place, name, spot, found, tuple(alarms), judged)
+
+    def found(self, fault: Fault, place: int) -> Finding | None:
+        """Return the finding that reports a fault; plant it, unless this process has done that before."""
+        key = fault.name, place
+        return self._found[key] if key in self._found else self.plant(fault, place).found
 
     def clean(self, name: str) -> frozenset[Finding]:
         """Make a ground clean, and return what an audit says of it."""
@@ -136,9 +149,17 @@ class Field:
         """Return what an audit says of a directory, by default with the messages in records."""
         return [finding for judged in self.judged(root, reads_messages=reads_messages) for finding in judged.findings]
 
-    def judged(self, root: Path, *, reads_messages: bool = True) -> Iterator[Judged]:
-        """Yield what an audit of a directory judges, likewise."""
-        return audit([str(root)], 1, self._survey, reads_messages=reads_messages)
+    def judged(self, root: Path, *, reads_messages: bool = True) -> list[Judged]:
+        """Return what an audit of a directory judges, likewise."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(judgement, "Judges", functools.partial(judgement.Judges, partition=self._judge))
+            return list(audit([str(root)], 1, self._survey, reads_messages=reads_messages))
+
+    def _judge(self, evidence: PartitionEvidence) -> tuple[Finding, ...]:
+        key = tuple(map(id, evidence.files))  # They live as long as the field: no other evidence has their ids.
+        if key not in self._judged:
+            self._judged[key] = evidence, tuple(_JUDGE(evidence))
+        return self._judged[key][1]
 
     def _survey(self, task: SurveyTask) -> FileEvidence:
         stored = attrs.evolve(task, fingerprint="")

@@ -9,6 +9,7 @@ import pytest
 
 from raftlog.records.rules import Severity, Subject
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.findings import Finding
 from tests.planted.facts import contradictions
 from tests.planted.fault import Fault, Faults
 from tests.planted.faults import FAULTS, SUBJECTS
@@ -93,9 +94,9 @@ def test_rules_of_any_log_are_broken_in_raft_and_in_topics(rule: str, field: Fie
     faults = [fault for fault in FAULTS.values() if rule in fault.rules]
     found = set[bool]()
     for place, fault in itertools.product(range(PLACES), faults):
-        planted = field.plant(fault, place)
-        if planted.found is not None and planted.found.rule == rule:
-            found.add(is_of_raft(planted.found))
+        finding = field.found(fault, place)
+        if finding is not None and finding.rule == rule:
+            found.add(is_of_raft(finding))
         if len(found) == 2:
             break
 
@@ -112,8 +113,8 @@ def test_only_rules_of_several_log_directories_need_several(rule: str, field: Fi
         for fault in FAULTS.values()
         if rule in fault.rules
         for place in range(PLACES)
-        if (planted := field.plant(fault, place)).found is not None and planted.found.rule == rule
-        for finding in field.audit(log_directory_of(planted, field.directory / planted.ground))
+        if (found := field.found(fault, place)) is not None and found.rule == rule
+        for finding in _found_alone(field.plant(fault, place), field)
     )
 
     assert found_alone == (CATALOGUE[rule].subject not in OF_SEVERAL)
@@ -162,6 +163,11 @@ def test_the_table_is_of_these_kinds() -> None:
         (fault.name, fault.what, rules_text(fault)) for fault in FAULTS.values()
     ]
     assert {(row.planted, row.found, row.false_alarms) for row in rows} == {(PLACES, PLACES, 0)}
+
+
+def _found_alone(planted: Planted, field: Field) -> list[Finding]:
+    """What an audit says of the log directory alone in which a fault is."""
+    return field.audit(log_directory_of(planted, field.directory / planted.ground))
 
 
 def log_directory_of(planted: Planted, root: Path) -> Path:

@@ -407,19 +407,19 @@ class PartitionEvidence:
     place: Place
     files: tuple[FileEvidence, ...]
 
-    @property
+    @functools.cached_property
     def segments(self) -> Sequence[FileEvidence]:
         """The current segments, by base offset."""
         found = [file for file in self.files if _is_current(file, FileKind.LOG)]
-        return sorted(found, key=lambda file: file.task.base_offset or 0)
+        return tuple(sorted(found, key=lambda file: file.task.base_offset or 0))
 
     @property
     def snapshots(self) -> Sequence[FileEvidence]:
         """The current KRaft snapshots, by ascending id."""
         return tuple(self.snapshots_by_id.values())
 
-    @property
-    def snapshots_by_id(self) -> dict[OffsetAndEpoch, FileEvidence]:
+    @functools.cached_property
+    def snapshots_by_id(self) -> Mapping[OffsetAndEpoch, FileEvidence]:
         """The current KRaft snapshots by id, in ascending order."""
         ids = ((file.task.snapshot_id, file) for file in self.files if _is_current(file, FileKind.SNAPSHOT))
         return dict(sorted(((id_, file) for id_, file in ids if id_ is not None), key=lambda each: each[0]))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collects what one raft log says about its quorum: the control records of its segments, and its snapshots."""
 
+import functools
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,6 +20,8 @@ from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, Partition
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.voters.voter_set import VoterSet
 
+_USUAL_SETS: Final = 64
+_USUAL_VOTERS: Final = 20
 _JUMP_RULES: Final = frozenset({"offset-gap", "segment-reach"})
 
 
@@ -86,9 +89,18 @@ class SnapshotStatement:
 
 def voters_of(statement: Statement) -> VoterSet | None:
     """Return the voter set of a VotersRecord; None for other records, and for a set that is not valid."""
-    if not isinstance(statement.value, VotersRecord) or voters_problem(statement.value) is not None:
+    record = statement.value
+    if not isinstance(record, VotersRecord):
         return None
-    return voter_set(statement.value)
+    return _valid_voter_set(record) if len(record.voters) > _USUAL_VOTERS else _usual_voter_set(record)
+
+
+def _valid_voter_set(record: VotersRecord) -> VoterSet | None:
+    return voter_set(record) if voters_problem(record) is None else None
+
+
+_usual_voter_set: Final = functools.lru_cache(_USUAL_SETS)(_valid_voter_set)
+"""Remembers the sets of a log, which each rule about voters asks for again; large ones would take too much memory."""
 
 
 def log_statements(evidence: PartitionEvidence) -> list[Statement]:
