@@ -107,4 +107,8 @@ class Connections:
 
     def next_change_ms(self, now_ms: int) -> int | None:
         """Return when the next request is given up or the next pause ends, after ``now_ms``; None if none waits."""
-        return min((each.until_ms for each in self._waiting.values() if each.until_ms > now_ms), default=None)
+        next_ms = None
+        for each in self._waiting.values():
+            if each.until_ms > now_ms and (next_ms is None or each.until_ms < next_ms):
+                next_ms = each.until_ms
+        return next_ms

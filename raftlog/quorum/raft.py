@@ -11,6 +11,7 @@ import attrs
 
 from raftlog.quorum.acting import act, deadline_ms, keep_leadership
 from raftlog.quorum.connections import Connections
+from raftlog.quorum.describing.queues import QueueStatus, queues_of
 from raftlog.quorum.describing.raft_status import RaftStatus, raft_status
 from raftlog.quorum.dispatch import check_response_type, handle_request, handle_response, refuse_request
 from raftlog.quorum.elections.standing import advance_election, begin_election
@@ -139,6 +140,11 @@ class Raft(ApplicationInputs):
     def status(self) -> RaftStatus:
         """The replica as it is now: a value that does not change with it."""
         return raft_status(self._replica)
+
+    @property
+    def queues(self) -> tuple[QueueStatus, ...]:
+        """What waits in the replica, each with its limit, as ``status`` has it."""
+        return queues_of(self._replica)
 
     @property
     def snapshot_refusal(self) -> str | None:

@@ -47,9 +47,11 @@ class ReplicaKey:
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, ReplicaKey):
             return NotImplemented
-        return self._order() < other._order()
+        return self.order < other.order
 
-    def _order(self) -> tuple[int, tuple[int, int]]:
+    @functools.cached_property
+    def order(self) -> tuple[int, tuple[int, int]]:
+        """By which keys are compared: the id, and the two halves of the directory id."""
         return self.id, _signed_halves(self.directory_id or ZERO_UUID)
 
     def __str__(self) -> str:
@@ -170,7 +172,7 @@ class VoterSet:
         Raises:
             DuplicateVoterError: two of them have one id.
         """
-        in_order = sorted(nodes, key=lambda node: node.voter_key)
+        in_order = sorted(nodes, key=lambda node: node.voter_key.order)
         for one, other in itertools.pairwise(in_order):
             if one.voter_key.id == other.voter_key.id:
                 raise DuplicateVoterError(f"voter {one.voter_key.id} is there twice")

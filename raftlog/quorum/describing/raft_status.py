@@ -164,4 +164,4 @@ def _fetchers(replica: LocalReplica, leadership: Leadership) -> tuple[FetcherSta
             fetched_wall_ms=known.fetched_wall_ms,
             caught_up_wall_ms=None if known.caught_up_wall_ms < 0 else known.caught_up_wall_ms,
         )
-    return tuple(states[each] for each in sorted(states) if each.id != own.id)
+    return tuple(states[each] for each in sorted(states, key=lambda key: key.order) if each.id != own.id)

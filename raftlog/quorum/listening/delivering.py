@@ -116,5 +116,9 @@ def snapshots_being_read(replica: LocalReplica) -> set[OffsetAndEpoch]:
 
 def next_resumption_ms(replica: LocalReplica) -> int | None:
     """Return when the pause of a listener ends next; None if none pauses."""
-    pauses = (each.resume_ms for each in replica.listeners.values())
-    return min((each for each in pauses if each is not None and each > replica.now_ms), default=None)
+    now_ms, next_ms = replica.now_ms, None
+    for each in replica.listeners.values():
+        resume_ms = each.resume_ms
+        if resume_ms is not None and resume_ms > now_ms and (next_ms is None or resume_ms < next_ms):
+            next_ms = resume_ms
+    return next_ms

@@ -266,7 +266,7 @@ class Machine:
             check_leader(self.directory.ledger)
         self._settle_count += 1
         if self._settle_count % _SETTLES_PER_CHECK == 0:
-            for queue in raft.status.queues:
+            for queue in raft.queues:
                 check(queue.length <= queue.limit, "queues-are-bounded", "{}: {}", self.id, queue)
         ledger = self.directory.ledger
         self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)

@@ -139,7 +139,7 @@ class ReplicaProcess:
         """Check the voters that the replica has found in its log, if the log or they have changed."""
         machine, ledger = self._driver.machine, self.directory.ledger
         last, start = ledger.voter_sets[-1].offset, machine.start_offset
-        seen = last, len(ledger.voter_sets), machine.last_voter_set_offset, start, ledger.levels[-1]
+        seen = last, len(ledger.voter_sets), machine.changes, start, ledger.levels[-1]
         if seen != self._seen_voters and machine.next_offset == ledger.end_offset:
             self._seen_voters = seen
             found = [NamedVoters(each.offset, each.value.voter_keys) for each in machine.voter_sets()]
