@@ -5,10 +5,11 @@ import collections
 import contextlib
 import copy
 import ctypes
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import attrs
@@ -119,6 +120,8 @@ def planted_at(site: Site, scenario: Scenario) -> InvariantViolation | None:
     Returns:
         The violation that the check raised; None if it is not reached, or notices nothing.
     """
+    if (str(ROOT / site.path), site.function) not in _functions_of(scenario):
+        return None
     for number in range(len(site.subjects)):
         for choice in range(_MOST_CHOICES):
             spoiler = _Spoiler(site, number, choice)
@@ -128,6 +131,25 @@ def planted_at(site: Site, scenario: Scenario) -> InvariantViolation | None:
             if not spoiler.has_spoiled:
                 break
     return None
+
+
+@functools.cache
+def _functions_of(scenario: Scenario) -> frozenset[tuple[str, str]]:
+    """Return the functions that a scenario calls until something is spoiled, with the paths of their files."""
+    called: set[CodeType] = set()
+    subject, before = scenario.make(), sys.getprofile()
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_code) if event == "call" else None)
+    try:
+        for operation in scenario.operations:
+            caught(lambda operation=operation: operation(subject))  # type: ignore[misc]
+    finally:
+        sys.setprofile(before)
+    return frozenset((_resolved(code.co_filename), code.co_name) for code in called)
+
+
+@functools.cache
+def _resolved(path: str) -> str:
+    return str(Path(path).resolve())
 
 
 class _Spoiler:
@@ -153,7 +175,7 @@ class _Spoiler:
 
     def _trace_call(self, frame: FrameType, event: str, argument: object) -> Any:
         code = frame.f_code
-        is_there = code.co_name == self._site.function and str(Path(code.co_filename).resolve()) == self._file
+        is_there = code.co_name == self._site.function and _resolved(code.co_filename) == self._file
         return self._trace_line if is_there else None
 
     def _trace_line(self, frame: FrameType, event: str, argument: object) -> Any:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every function that moves a pointer checks it, and every check notices what it is for."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -41,7 +42,8 @@ PLANTED_ELSEWHERE = {("raftlog/voters/voter_set_history.py", "all")}
 """``test_voter_set_history.py`` plants an empty set for the check that looks at all entries."""
 
 
-def all_sites() -> list[Site]:
+@functools.cache
+def all_sites() -> tuple[Site, ...]:
     """The files with pointers and their checks, except those that other tests plant."""
     found: list[Site] = []
     for place in PLACES:
@@ -49,7 +51,7 @@ def all_sites() -> list[Site]:
             name = path.relative_to(ROOT).as_posix()
             if name not in EXEMPT:
                 found += sites_of(name, path.read_text("utf-8"))
-    return [each for each in found if not any((each.path, name) in PLANTED_ELSEWHERE for _, name in each.subjects)]
+    return tuple(each for each in found if not any((each.path, name) in PLANTED_ELSEWHERE for _, name in each.subjects))
 
 
 def unchecked(path: str, text: str) -> list[str]:
