@@ -17,17 +17,19 @@ class Planted(NamedTuple):
 
     Attributes:
         bug: its name.
-        seeds: the outside checker refutes a history of one of so many, the first of which is 0.
+        seeds: the outside checker refutes a history of one of so many.
         ours: our invariants that compare the same histories. Others compare with disks, and find more.
+        first: of the seeds; some before the one that was seen to be refuted, since each takes half a second.
     """
 
     bug: str
     seeds: int
     ours: frozenset[str]
+    first: int = 0
 
 
 BUGS: Final = (
-    Planted("reads-unconfirmed", 40, frozenset({"reads-are-linearizable"})),
+    Planted("reads-unconfirmed", 40, frozenset({"reads-are-linearizable"}), first=20),
     Planted("reads-uncommitted", 5, frozenset({"reads-are-committed"})),
     Planted("minority-commits", 20, frozenset({LOST, "reads-are-linearizable"})),
     Planted("told-when-written", 40, frozenset({LOST, "reads-are-linearizable"})),
@@ -64,7 +66,9 @@ def test_a_planted_bug_is_found_by_both(planted: Planted) -> None:
 
     But an acknowledged append that is lost at the end may be one that no later operation shows.
     """
-    done = run("--plant", planted.bug, "--seeds", f"0..{planted.seeds}", "--until-refuted")
+    done = run(
+        "--plant", planted.bug, "--seeds", f"{planted.first}..{planted.first + planted.seeds}", "--until-refuted"
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     runs = list(LINE.finditer(done.stdout))
     assert [bool(each["refuted"]) for each in runs].count(True) == 1, done.stdout
