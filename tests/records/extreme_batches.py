@@ -14,6 +14,13 @@ _int32s = st.sampled_from(_INT32)
 _int64s = st.sampled_from(_INT64)
 _OFF: Final = [0] * 12
 """What most sizes and counts are off by."""
+# Each strategy is made once: making one takes longer than drawing from it.
+_sizes = st.sampled_from([-1, 0, 1, 5, 63, 64, 200, 8191, 8192])
+_size_errors = st.sampled_from([*_OFF, -1, 1, -2, 2**31 - 500])
+_count_errors = st.sampled_from([*_OFF, -1, 1, 2**31 - 1])
+_extras_of_fields = st.sampled_from([0, 0, 0, 1, 4])
+_extras = st.sampled_from([0, 0, 0, 1, 9])
+_attributes = st.sampled_from([b"\0", b"\xff"])
 
 
 def long_varint(value: int, extra: int, bits: int) -> bytes:
@@ -29,23 +36,27 @@ def long_varint(value: int, extra: int, bits: int) -> bytes:
 @st.composite
 def _fields(draw: st.DrawFn) -> bytes:
     """A key or a value, its size in front: mostly as long as that says."""
-    size = draw(st.sampled_from([-1, 0, 1, 5, 63, 64, 200, 8191, 8192]))
-    said = size + draw(st.sampled_from([*_OFF, -1, 1, -2, 2**31 - 500]))
-    return long_varint(said, draw(st.sampled_from([0, 0, 0, 1, 4])), 32) + b"v" * size
+    size = draw(_sizes)
+    said = size + draw(_size_errors)
+    return long_varint(said, draw(_extras_of_fields), 32) + b"v" * size
+
+
+_field = _fields()
+_headers = st.lists(_field, max_size=4)
 
 
 @st.composite
 def _records(draw: st.DrawFn) -> bytes:
-    headers = draw(st.lists(_fields(), max_size=4))
-    count = len(headers) // 2 + draw(st.sampled_from([*_OFF, -1, 1, 2**31 - 1]))
-    extra = draw(st.sampled_from([0, 0, 0, 1, 9]))
+    headers = draw(_headers)
+    count = len(headers) // 2 + draw(_count_errors)
+    extra = draw(_extras)
     body = b"".join(
         (
-            draw(st.sampled_from([b"\0", b"\xff"])),
+            draw(_attributes),
             long_varint(draw(_int64s), extra, 64),
             long_varint(draw(_int32s), extra, 32),
-            draw(_fields()),
-            draw(_fields()),
+            draw(_field),
+            draw(_field),
             long_varint(count, extra, 32),
             *headers,
         )
@@ -54,10 +65,13 @@ def _records(draw: st.DrawFn) -> bytes:
     return long_varint(size, extra, 32) + body
 
 
+_some_records = st.lists(_records(), max_size=3)
+
+
 @st.composite
 def extreme_batches(draw: st.DrawFn) -> bytes:
     """Batches whose CRC holds, of records that mostly read."""
-    records = draw(st.lists(_records(), max_size=3))
+    records = draw(_some_records)
     return batch_bytes(
         b"".join(records) + draw(st.sampled_from([*[b""] * 8, b"\0", b"\x80"])),
         base_offset=draw(_int64s),
