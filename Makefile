@@ -10,6 +10,9 @@ DOOR := tools/pyspark_raftlog
 # Compiled tests are kept, whatever the shell says: else each process rewrites the asserts of all of them in each run.
 export PYTHONDONTWRITEBYTECODE :=
 
+# A file system in memory with room for the files of the slow tests: many disks take milliseconds to delete one.
+MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4 * 1024 * 1024 { print "/dev/shm" }')
+
 # The first Python that is new enough and can make environments; say `make PYTHON=...` for another.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -28,7 +31,8 @@ test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch co
 		-n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
-	$(PYTEST) -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+	@directory=$$(mktemp -d "$(or $(MEMORY),$${TMPDIR:-/tmp})/raftlog.XXXXXX") && trap 'rm -rf "$$directory"' EXIT && set -x && \
+	TMPDIR="$$directory" $(PYTEST) -o tmp_path_retention_policy=failed -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
