@@ -190,8 +190,11 @@ class LocalReplica:
 
     @property
     def fetching_id(self) -> int:
-        """The id in requests for records and snapshots: -1, which no leader counts, if the log has lost records."""
-        return -1 if self.log.is_quarantined else self.identity.key.id
+        """The id in requests for records and snapshots: -1, which no leader counts, if this replica cannot vote.
+
+        Else a leader would take it for one of those that elect the next one.
+        """
+        return self.identity.key.id if self.may_stand else -1
 
     @property
     def may_stand(self) -> bool:

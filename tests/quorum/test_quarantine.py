@@ -16,9 +16,10 @@ from raftlog.voters.voter_set import ReplicaKey
 from tests.file_logs import BATCH_SIZE, expected, fill, flip, open_log, records_of, segment_path
 from tests.quorum.fetched_snapshots import snapshot_bytes
 from tests.quorum.following.followers import VOTERS, FollowerOfTwo
+from tests.quorum.following.observers import EPOCH, LEADER, observer_of
 from tests.quorum.leading.leaders import ENDS, LOG_END, fetch, leader_of
 from tests.quorum.messages import fetch_response, vote_request
-from tests.quorum.single_replica import replica_key, voter_set_of, write_bootstrap
+from tests.quorum.single_replica import log_with, replica_key, voter_set_of, write_bootstrap
 
 CONFIG = QuorumConfig()
 END = OffsetAndEpoch(20, 2)
@@ -139,15 +140,30 @@ def test_a_log_that_ends_below_its_own_snapshot_restarts_there() -> None:
     log.close()
     flip(file_system, segment_path(6), 65)
     log = open_log(file_system)
-    assert (log.start_offset, log.end_offset.offset, log.snapshot_ids) == (6, 6, (own,))
+    assert (log.start_offset, log.end_offset.offset, log.snapshot_ids) == (7, 7, (own,))
     core = FollowerOfTwo(log)
-    assert fetched_as(core) == (-1, 6)
+    assert fetched_as(core) == (-1, 7)
     core.name(OffsetAndEpoch(5, 1))
     assert core.raft.halt_reason is None
     assert fetched_as(core) == (-1, 7)
+    core.sleep(1_000)
     send(core, 7, 7)
     assert core.log.quarantine is None
     assert fetched_as(core) == (1, 8)
+
+
+@pytest.mark.parametrize("may_vote", [False, True])
+@pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3)])
+def test_a_replica_that_cannot_vote_counts_for_nobody(*, may_vote: bool, voters: tuple[int, ...]) -> None:
+    """A leader would else count it among those that elect the next one, or an operator make it a voter."""
+    core = observer_of(log_with([(1, 3)], voter_set_of(map(replica_key, voters))), may_vote=may_vote)
+    (sent,) = core.take_requests()
+    assert isinstance(sent.message, FetchRequest)
+    assert sent.message.replica_state.replica_id == (1 if may_vote else -1)
+    core.respond(sent.number, fetch_response(EPOCH, LEADER, snapshot_id=OffsetAndEpoch(9, 2)))
+    (sent,) = core.take_requests()
+    assert isinstance(sent.message, FetchSnapshotRequest)
+    assert sent.message.replica_id == (1 if may_vote else -1)
 
 
 @pytest.mark.parametrize("is_repaired", [False, True])

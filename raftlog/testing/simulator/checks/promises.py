@@ -97,6 +97,8 @@ class PromiseCheck:
             _check_quarantine(sender, request)
         is_bid = isinstance(request, VoteRequest | BeginQuorumEpochRequest)
         check(not (is_bid and sender.is_vote_lost), "forgotten-votes", "{} sends {}", sender.key, request)
+        is_named = sender.is_vote_lost and _fetching_id(request) != _NO_ID
+        check(not is_named, "forgotten-votes", "{} names itself in {}", sender.key, request)
         if isinstance(request, FetchRequest):
             asked = request.topics[0].partitions[0]
             is_durable = asked.fetch_offset <= sender.durable_end
@@ -193,9 +195,11 @@ def _check_quarantine(sender: Ledger, request: RaftRequest) -> None:
     """Check that a replica that has lost records does not stand or lead, and that its Fetch counts for nobody."""
     is_quiet = not isinstance(request, VoteRequest | BeginQuorumEpochRequest)
     check(is_quiet, "quarantine", "{} sends {}", sender.key, request)
-    fetching_id = _NO_ID
+    check(_fetching_id(request) == _NO_ID, "quarantine", "{} names itself in {}", sender.key, request)
+
+
+def _fetching_id(request: RaftRequest) -> int:
+    """Return which replica asks for records or a snapshot; -1 if none does, or it does not say."""
     if isinstance(request, FetchRequest):
-        fetching_id = request.replica_state.replica_id
-    elif isinstance(request, FetchSnapshotRequest):
-        fetching_id = request.replica_id
-    check(fetching_id == _NO_ID, "quarantine", "{} names itself in {}", sender.key, request)
+        return request.replica_state.replica_id
+    return request.replica_id if isinstance(request, FetchSnapshotRequest) else _NO_ID

@@ -116,11 +116,8 @@ class Autopilots:
         """Ask the node's own replica for a step.
 
         A replica whose disk was replaced since is not added under its old directory id: the operator does not replace
-        the disk of a replica that is being added. Nor does a leader remove itself while another voter cannot vote. It
-        does not see that; and if it crashes before the others have the record, its own vote is missing, too.
+        the disk of a replica that is being added.
         """
-        if step.key == machine.directory.identity.key and self._is_vote_lost():
-            return
         identity = self._machines[step.key.id].directory.identity
         if step.kind is VoterStepKind.ADD:
             if identity.key != step.key:
@@ -133,16 +130,13 @@ class Autopilots:
         request = addition(identity) if step.kind is VoterStepKind.ADD else removal(step.key)
         process.raft.receive_request(request, received)
 
-    def _is_vote_lost(self) -> bool:
-        return any(each.directory.ledger.is_vote_lost for each in self._machines.values())
-
     def has_settled(self) -> bool:
-        """Whether nothing is left to do: not while a replica is not in sync, which one that cannot start never is.
+        """Whether nothing is left to do: not while a replica is not in sync.
 
-        While a replica cannot vote, a step may wait for the operator.
+        One that cannot start, or cannot vote, never is.
         """
         ledgers = [each.directory.ledger for each in self._machines.values()]
-        if any(each.is_refused for each in ledgers) or self._is_vote_lost():
+        if any(each.is_refused or each.is_vote_lost for each in ledgers):
             return True
         leaders = [
             (each.directory.ledger, each.process)

@@ -367,7 +367,7 @@ def test_a_replica_in_quarantine_neither_stands_nor_leads_nor_counts(
 def test_who_may_have_forgotten_a_vote_neither_stands_nor_leads(
     disks: QuorumDisks, promises: PromiseCheck, request_: RaftRequest
 ) -> None:
-    """Nor does it vote, or promise to; it fetches as before."""
+    """Nor does it vote, or promise to; it fetches, and says not as whom."""
     store(disks, leader_epoch=1, leader_id=1)
     disks.append((1,), 1, count=2)
     disks.sync(1)
@@ -380,7 +380,10 @@ def test_who_may_have_forgotten_a_vote_neither_stands_nor_leads(
         ballot = vote_request(TWO, 1, END, is_pre_vote=is_pre_vote)
         with pytest.raises(ViolationError, match="forgotten-votes"):
             promises.response_sent(ledger, ballot, vote_response(is_granted=True, epoch=1))
-    promises.request_sent(ledger, fetch_request(ONE, 1, END, high_watermark=0))
+    nameless = ReplicaKey(-1, ONE.directory_id)
+    promises.request_sent(ledger, fetch_request(nameless, 1, END, high_watermark=0))
+    with pytest.raises(ViolationError, match="forgotten-votes"):
+        promises.request_sent(ledger, fetch_request(ONE, 1, END, high_watermark=0))
 
 
 def test_a_replica_in_quarantine_fetches_without_its_id(disks: QuorumDisks, promises: PromiseCheck) -> None:
