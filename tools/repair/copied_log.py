@@ -38,7 +38,7 @@ def copy_log(file_system: FileSystem, source: Source, directory: str) -> None:
     """
     file_system.make_directory(join(directory, METADATA_DIRECTORY_NAME))
     for file in current_files(source, _COPIED):
-        _copy(file_system, source.path(file.name), join(directory, file.name), file)
+        copy_file(file_system, source.path(file.name), join(directory, file.name), file)
 
 
 def write_owner(file_system: FileSystem, directory: str, meta: MetaProperties) -> None:
@@ -66,7 +66,19 @@ def forget_own_files(file_system: FileSystem, log_path: str) -> None:
             file_system.remove(join(log_path, name))
 
 
-def _copy(file_system: FileSystem, path: str, target: str, file: SourceFile) -> None:
+def copy_file(file_system: FileSystem, path: str, target: str, file: SourceFile) -> None:
+    """Copy a file of a source, durably. A snapshot is read-only, as Kafka leaves it.
+
+    Args:
+        file_system: of both.
+        path: of the file.
+        target: of the copy, which must not exist.
+        file: what it was when the plan was made.
+
+    Raises:
+        SourceChangedError: it has other bytes.
+        StorageError: it cannot be read or written.
+    """
     source = file_system.open_for_reads(path)
     try:
         copied = file_system.open(target, create=True)

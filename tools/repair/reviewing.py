@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audits what a repair has made, before it gets its name."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from raftlog.errors import RepairRefusedError
 from raftlog.records.rules import Severity
@@ -12,24 +12,32 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.repair.sources import Source
 
 
-def review(directory: str, source: Source) -> tuple[Finding, ...]:
+def review(
+    directory: str, sources: Sequence[Source], is_excused: Callable[[str], bool] = lambda _: True
+) -> tuple[Finding, ...]:
     """Audit a new log directory as ``raftlog verify`` does, and return what is not harmless.
 
-    Damage that the source shows too is not a fault of the repair: an old set of voters that no leader has written, for
+    Damage that a source shows too is not a fault of the repair: an old set of voters that no leader has written, for
     example, is in the log for ever.
 
     Args:
         directory: that was made.
-        source: whose log it holds.
+        sources: whose log it holds.
+        is_excused: whether a rule, by name, may be broken in the result if it is in a source.
 
     Raises:
-        RepairRefusedError: the audit finds damage that the source does not have.
+        RepairRefusedError: the audit finds damage that no source has, or that is not excused.
         MissingExtraError: a package of an extra is not installed.
     """
     findings = tuple(_findings(directory))
     serious = [each for each in findings if _is_serious(each)]
     if serious:
-        known = {each.rule for each in _findings(source.path(METADATA_DIRECTORY_NAME))}
+        known = {
+            each.rule
+            for source in sources
+            for each in _findings(source.path(METADATA_DIRECTORY_NAME))
+            if is_excused(each.rule)
+        }
         for finding in serious:
             if finding.rule not in known:
                 raise RepairRefusedError(f"the result is not sound, and was removed: {finding}")

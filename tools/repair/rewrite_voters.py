@@ -193,7 +193,7 @@ def _apply(given: argparse.Namespace) -> Fact:
         file_system,
         target,
         lambda directory: build_rewritten(file_system, plan.sources[0], rewrite, voter, directory),
-        lambda directory: review(directory, plan.sources[0]),
+        lambda directory: review(directory, plan.sources[:1]),
     )
     members = {
         **path_member("directory", target),

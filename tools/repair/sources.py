@@ -86,19 +86,23 @@ def log_directory_of(path: str) -> str:
     return parent or "/" if name == METADATA_DIRECTORY_NAME else absolute
 
 
-def read_source(directory: str) -> Source:
+def read_source(directory: str, *, needs_owner: bool = True) -> Source:
     """Read all files of a source that a repair may need.
 
     Args:
         directory: absolute path of the log directory.
+        needs_owner: whether it must have a ``meta.properties``, which may be lost; a metadata log must be there then.
 
     Raises:
-        NotFormattedError: it has no ``meta.properties``: it is not a log directory.
+        NotFormattedError: it has neither what it must have: it is not a log directory.
         SourceChangedError: a file changes while it is read.
         StorageError: it cannot be read.
     """
-    if not os.path.lexists(join(directory, FileKind.META_PROPERTIES.value)):
+    has_owner = os.path.lexists(join(directory, FileKind.META_PROPERTIES.value))
+    if needs_owner and not has_owner:
         raise NotFormattedError(f"{directory} has no {FileKind.META_PROPERTIES.value}: it is not a log directory")
+    if not has_owner and not os.path.isdir(join(directory, METADATA_DIRECTORY_NAME)):  # noqa: PTH112
+        raise NotFormattedError(f"{directory} has no {METADATA_DIRECTORY_NAME}: it is not a log directory")
     return Source(directory, tuple(_read_file(directory, name) for name in sorted(_names(directory))))
 
 

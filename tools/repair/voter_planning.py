@@ -9,19 +9,19 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, ForeignDirectoryError, RepairRefusedError
+from raftlog.errors import DecodeError, RepairRefusedError
 from raftlog.file_system import FileSystem, join
 from raftlog.records.rules import Severity
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME, random_directory_id
 from raftlog.storage.state.quorum_state_store import load_quorum_state
 from raftlog.tools.auditing.contents.records_at_risk import describe_records, range_words
 from raftlog.tools.auditing.evidence import PartitionEvidence
-from raftlog.tools.auditing.history.log_directories import log_directories
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.verdict_words import copy_name, point_text, proof_text, quorum_verdict
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
 from raftlog.tools.auditing.proof.copies import Copy, latest_epoch, of_voters
 from raftlog.tools.auditing.proof.lineage import common_end, parting
+from raftlog.tools.repair.evidence_of_sources import check_clusters
 from raftlog.tools.repair.kept_log import KeptLog
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.repair.voter_request import LostVoter, check_given_up
@@ -86,7 +86,7 @@ class _Planning:
         kept: KeptLog,
         request: RewriteRequest,
     ) -> None:
-        _check_clusters(sources, evidence)
+        check_clusters(sources, evidence)
         view = quorum_view(evidence)
         copy = None if view is None else _copy_of(view, sources[0])
         if view is None or copy is None:
@@ -283,14 +283,3 @@ def _has_damaged_log(evidence: PartitionEvidence) -> bool:
     """Whether bytes of a log are damaged, even if a snapshot stands for them. Damaged snapshots do not count."""
     found = ((file.task.path, finding) for file in evidence.segments for finding in file.findings)
     return any(finding.path == path and finding.severity >= Severity.DAMAGED for path, finding in found)
-
-
-def _check_clusters(sources: Sequence[Source], evidence: Sequence[PartitionEvidence]) -> None:
-    identities = log_directories(evidence)
-    first = identities.get(sources[0].directory)
-    for source in sources[1:]:
-        found = identities.get(source.directory)
-        if first is not None and found is not None and found.cluster_id != first.cluster_id:
-            raise ForeignDirectoryError(
-                join(source.directory, "meta.properties"), "cluster.id", str(found.cluster_id), str(first.cluster_id)
-            )

@@ -46,6 +46,9 @@ VERBS: Final = {
         "state.state",
         "show the cluster as the metadata records say, at any offset or time that log and snapshots reach",
     ),
+    "salvage": Verb(
+        "salvage.salvage", "plan and make the longest log that damaged replicas of a metadata log can vouch for"
+    ),
     "rewrite-voters": Verb(
         "repair.rewrite_voters", "plan and make a directory with other voters, for a quorum whose majority is gone"
     ),

@@ -214,7 +214,8 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
         case Way.SALVAGE:
             yield (
                 "Start none of them as they are: no undamaged voters here would elect a log with all that must be kept."
-                " Copy the seed, and name it the only voter by hand (salvage)."
+                " Make one log of all that are here (raftlog salvage). If that leaves no majority of the voters, make"
+                " its node the only one (raftlog rewrite-voters)."
             )
 
 

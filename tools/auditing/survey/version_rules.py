@@ -53,10 +53,10 @@ class VersionSearch:
         may_set = _find(table.run.data) is not None
         if may_set or table.may_be_compressed:
             candidates = ~table.are_control if may_set else ~table.are_control & (table.attributes & _CODEC != 0)
-            self.found = any(_sets_version(table.run.batch(row)) for row in candidates.nonzero()[0].tolist())
+            self.found = any(sets_version(table.run.batch(row)) for row in candidates.nonzero()[0].tolist())
 
 
-def _sets_version(batch: RecordBatch) -> bool:
+def sets_version(batch: RecordBatch) -> bool:
     """Whether a batch contains the bytes that set it, without a check that they are the whole value of a record."""
     try:
         area = batch.record_area() if batch.attributes & _CODEC else batch.buffer

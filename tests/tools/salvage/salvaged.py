@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaging copies of what a real Kafka left, and running ``raftlog salvage`` on them."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from tests.tools.console import Outcome, run
+from tests.tools.repair.repaired import LOG
+
+FIRST: Final = "00000000000000000000.log"
+
+
+def plan(*sources: str | Path, file: Path, options: tuple[str, ...] = ()) -> Outcome:
+    """Plan a salvage; JSON lines are printed."""
+    return run("salvage", *sources, "--plan", file, "--format", "jsonl", "-j1", *options)
+
+
+def apply(file: Path, out: Path) -> Outcome:
+    """Carry a plan out; JSON lines are printed."""
+    return run("salvage", "--apply", file, "--out", out, "--format", "jsonl")
+
+
+def content(file: Path) -> dict[str, Any]:
+    """The content of a plan."""
+    found: dict[str, Any] = json.loads(file.read_text())["content"]
+    return found
+
+
+def batch_at(directory: Path, offset: int) -> tuple[Path, RecordBatch]:
+    """The segment and the batch of a log that has a record."""
+    for path in sorted((directory / LOG).glob("*.log")):
+        for piece in split(BufferSource(path.read_bytes())):
+            if isinstance(piece, RecordBatch) and piece.base_offset <= offset < piece.next_offset:
+                return path, piece
+    raise AssertionError(offset)
+
+
+def spoil(directory: Path, offset: int, at: int = 61) -> None:
+    """Flip a bit in the batch that has a record, at a byte of the batch."""
+    path, batch = batch_at(directory, offset)
+    data = bytearray(path.read_bytes())
+    data[batch.position + at] ^= 4
+    path.write_bytes(data)

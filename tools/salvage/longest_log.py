@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the longest log that replicas can vouch for together.
+
+Three steps: which batches of each replica can be vouched for, which lineage wins and how far each replica is of it, and
+what all of them have of it without a hole. Every log is read twice, and never held in memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.offsets import EpochEntry
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.storage.reading.file_source import FileSource
+from raftlog.tools.auditing.proof.lineage import Lineage
+from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot, choose
+from raftlog.tools.salvage.merging import IsMajority, Merged, merge, read_usable
+from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases, read_runs
+from raftlog.tools.salvage.vouching import NumberedRun, VouchedLog, vouch, with_second_copies
+from raftlog.tools.salvage.winning import Extent, Known, Winner, parting_offset, winner
+
+_PIECE_BYTES: Final = 1 << 20
+_NO_END: Final = (1 << 63) - 1
+
+
+@attrs.frozen
+class ReplicaFiles:
+    """What a replica has.
+
+    Attributes:
+        directory: of its log.
+        segments: by ascending base offset.
+        checkpoint: entries of its ``leader-epoch-checkpoint``, ascending; empty if it cannot be read.
+        owner: its node. Equal values are copies of one disk, which do not vouch for each other.
+        state_epoch: epoch of its quorum-state; None if that cannot be read.
+    """
+
+    directory: str
+    segments: tuple[NamedSegment, ...]
+    checkpoint: tuple[EpochEntry, ...] = ()
+    owner: object = None
+    state_epoch: int | None = None
+
+
+@attrs.frozen
+class LongestLog:
+    """The longest log that can be vouched for, and what was found on the way.
+
+    Attributes:
+        logs: what of each replica can be vouched for.
+        winner: the lineage.
+        merged: what all replicas have of it.
+        snapshots: those of the lineage, the preferred ones first.
+        chosen: the log; None if every way to begin one is gone.
+    """
+
+    logs: tuple[VouchedLog, ...]
+    winner: Winner
+    merged: Merged
+    snapshots: tuple[FoundSnapshot, ...]
+    chosen: Chosen | None
+
+
+def find_longest_log(
+    replicas: Sequence[ReplicaFiles], snapshots: Sequence[FoundSnapshot], proven: Known, is_majority: IsMajority
+) -> LongestLog | None:
+    """Return the longest log that can be vouched for; None if nothing can, or all contradicts what is proven.
+
+    Args:
+        replicas: of one log. Nothing is written.
+        snapshots: the sound ones above offset 0.
+        proven: what is proven to be committed.
+        is_majority: says whether some replicas, by number, are those of a majority of the voters.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    logs = vouched_logs(replicas)
+    known = [_known(each, log) for each, log in zip(replicas, logs, strict=True)]
+    claims = [claim for each, log in zip(replicas, logs, strict=True) for claim in _claims(each, log)]
+    found = winner(known, (each.id for each in snapshots), proven, claims)
+    if found is None:
+        return None
+    ranks = sorted(range(len(replicas)), key=lambda number: known[number].end, reverse=True)
+
+    def read(number: int) -> Iterator[tuple[str, RecordBatch]]:
+        return read_usable(replicas[number].directory, logs[number].runs, found.ends[number])
+
+    merged = merge(read, ranks, is_majority)
+    of_lineage = [each for each in snapshots if parting_offset(found.known, Known.of_point(each.id)) is None]
+    of_lineage.sort(key=lambda each: (-each.offset, ranks.index(each.source)))
+    return LongestLog(logs, found, merged, tuple(of_lineage), choose(merged, of_lineage))
+
+
+def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:
+    """Return what of each replica can be vouched for.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    logs = [vouch(_runs(each), frozenset(each.checkpoint)) for each in replicas]
+    owners = [each.directory if each.owner is None else each.owner for each in replicas]
+
+    def are_equal(one: NumberedRun, other: NumberedRun) -> bool:
+        pieces = [_bytes(f"{replicas[number].directory}/{run.file}", run) for number, run in (one, other)]
+        return all(left == right for left, right in zip(*pieces, strict=True))
+
+    return with_second_copies(logs, owners, are_equal)
+
+
+def _runs(replica: ReplicaFiles) -> Iterator[Run]:
+    for segment, next_base_offset in next_bases(replica.segments):
+        with FileSource(f"{replica.directory}/{segment.file}") as source:
+            yield from read_runs(source, segment, next_base_offset)
+
+
+def _bytes(path: str, run: Run) -> Iterator[memoryview]:
+    with FileSource(path) as source:
+        for position in range(run.position, run.end_position, _PIECE_BYTES):
+            yield source.read_at(position, min(_PIECE_BYTES, run.end_position - position))
+
+
+def _known(replica: ReplicaFiles, log: VouchedLog) -> Known:
+    """Return what is known of a replica's log: what it can vouch for, and epochs between by its checkpoint."""
+    known = Known.of_runs(log.runs)
+    checkpoint = _checkpoint(replica, log)
+    return known if checkpoint is None else known.joined(Known.of_lineage(checkpoint).cut(known.end.offset))
+
+
+def _checkpoint(replica: ReplicaFiles, log: VouchedLog) -> Lineage | None:
+    """Return the epochs up to the start of the last one by a replica's checkpoint; None if its log contradicts that."""
+    if not replica.checkpoint:
+        return None
+    lineage = Lineage(replica.checkpoint, _NO_END)
+    offsets = ((run, offset) for run in log.runs for offset in (run.start_offset, run.end_offset - 1))
+    if any(lineage.epoch_at(offset) not in {None, run.epoch} for run, offset in offsets):
+        return None
+    return Lineage(replica.checkpoint, replica.checkpoint[-1].start_offset)
+
+
+def _claims(replica: ReplicaFiles, log: VouchedLog) -> Iterator[Known]:
+    """Yield what a replica's log was, if it had later epochs than those that it can vouch for."""
+    known = Known.of_runs(log.runs)
+    checkpoint = _checkpoint(replica, log)
+    if checkpoint is not None:
+        yield Known.of_lineage(checkpoint)
+        return
+    seen = -1 if replica.state_epoch is None else replica.state_epoch
+    for run in log.doubted:
+        if known.end.epoch < run.epoch <= seen and run.opens_with_leader and run.is_linked_before:
+            yield known.joined(Known({run.epoch: Extent(run.start_offset, run.start_offset)}))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says what a salvaged log does not have, and what those records were."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.tools.auditing.contents.records_at_risk import MOST_RANGES, describe_records, range_words
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.verdict_words import copy_name, offsets_text
+from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.salvage.choosing import Chosen
+from raftlog.tools.salvage.longest_log import LongestLog
+from raftlog.tools.salvage.merging import Stretch
+from raftlog.tools.salvage.runs import Run
+from raftlog.tools.salvage.salvage_plan import Loss
+from raftlog.tools.salvage.winning import Known
+
+_MOST_LINES: Final = 20
+_HOLE: Final = "no source has them whole, in a place that can be vouched for"
+_AFTER_HOLE: Final = "they are whole, and after a hole that no snapshot covers"
+
+
+@attrs.frozen
+class Witness:
+    """A source, as the survey saw it.
+
+    Attributes:
+        evidence: of its metadata log; None if it has none.
+        copy: the same, as the proof has it.
+    """
+
+    evidence: PartitionEvidence | None
+    copy: Copy | None
+
+
+def find_losses(found: LongestLog, chosen: Chosen, end_offset: int, witnesses: Sequence[Witness]) -> Iterator[Loss]:
+    """Yield what is lost after the end of a log, in the order of offsets.
+
+    Args:
+        found: what the sources have.
+        chosen: the log.
+        end_offset: of what is known to have been there, exclusive.
+        witnesses: the sources, by number.
+    """
+    position = chosen.end.offset
+    after = (each for each in chosen.unused if each.start_offset >= chosen.end.offset)
+    for count, stretch in enumerate(after):
+        yield from _hole(position, stretch.start_offset)
+        words = _words(stretch, witnesses) if count < MOST_RANGES else ()
+        yield Loss(stretch.start_offset, stretch.end_offset, stretch.size_bytes, _AFTER_HOLE, words)
+        position = stretch.end_offset
+    yield from _hole(position, max(end_offset, found.winner.known.end.offset))
+
+
+def _hole(start: int, end: int) -> Iterator[Loss]:
+    if start < end:
+        yield Loss(start, end, 0, _HOLE, ())
+
+
+def _words(stretch: Stretch, witnesses: Sequence[Witness]) -> tuple[str, ...]:
+    """Return what a stretch holds, by the first source that it would come from."""
+    piece = stretch.pieces[0]
+    return _described(witnesses[piece.source], stretch.start_offset, piece.end_offset)
+
+
+def _described(witness: Witness, start: int, end: int) -> tuple[str, ...]:
+    if witness.evidence is None or witness.copy is None:
+        return ()
+    return tuple(range_words(describe_records(witness.evidence, start, end), witness.copy))
+
+
+def dropped_words(found: LongestLog, names: Mapping[int, str], witnesses: Sequence[Witness]) -> Iterator[str]:
+    """Yield which records of single sources are not used, as they are not known to be of the lineage.
+
+    Args:
+        found: what the sources have.
+        names: of the sources, by number.
+        witnesses: the sources, by number.
+    """
+    described = 0
+    for number, log in enumerate(found.logs):
+        end, own_end = found.winner.ends[number], Known.of_runs(log.runs).end.offset
+        start = max(end, log.runs[0].start_offset if log.runs else 0)
+        if start >= own_end:
+            continue
+        where = offsets_text(start, own_end)
+        yield f"{names[number]} has {where} of another lineage, or of one that cannot be told from another."
+        if described < MOST_RANGES:
+            yield from _described(witnesses[number], start, own_end)
+            described += 1
+
+
+def doubted_words(found: LongestLog, chosen: Chosen, names: Mapping[int, str]) -> Iterator[str]:
+    """Yield which sound batches are not used, as nothing vouches for their place or epoch; the first of them."""
+    count = 0
+    for number, log in enumerate(found.logs):
+        for run in sorted(log.doubted, key=lambda each: (each.file, each.position)):
+            if _is_had(run, chosen):
+                continue
+            count += 1
+            if count <= _MOST_LINES:
+                batches = "a batch" if run.batch_count == 1 else f"{run.batch_count:,} batches"
+                where = f"{offsets_text(run.start_offset, run.end_offset)} of epoch {run.epoch}"
+                yield f"{names[number]}: {batches} at byte {run.position} of {run.file} would be {where}."
+    if count > _MOST_LINES:
+        yield f"And {count - _MOST_LINES:,} more of these."
+
+
+def _is_had(run: Run, chosen: Chosen) -> bool:
+    return chosen.start_offset <= run.start_offset and run.end_offset <= chosen.end.offset
+
+
+def witnesses_of(
+    directories: Sequence[str], evidence: Sequence[PartitionEvidence], copies: Sequence[Copy]
+) -> list[Witness]:
+    """Return what the survey saw of each source, by the paths of their log directories."""
+    logs = {each.place.log_directory: each for each in evidence if each.is_raft}
+    known = {copy.path: copy for copy in copies}
+    return [Witness(logs.get(each), known.get(each)) for each in directories]
+
+
+def source_names(directories: Sequence[str], witnesses: Sequence[Witness]) -> dict[int, str]:
+    """Return the names of sources for operators, by number."""
+    found = zip(directories, witnesses, strict=True)
+    return {
+        number: path if witness.copy is None else copy_name(witness.copy)
+        for number, (path, witness) in enumerate(found)
+    }

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Merges what replicas have of one lineage, batch by batch, into stretches without a hole.
+
+All logs are read once, side by side, in the order of their offsets; of each, one batch is held in memory.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import split
+from raftlog.storage.reading.file_source import FileSource
+from raftlog.tools.salvage.runs import Run
+
+
+@attrs.frozen
+class Piece:
+    """Whole batches in one file of a source, which are taken as they are.
+
+    Attributes:
+        source: number of the source.
+        file: name of the segment.
+        position, end_position: of the bytes, inclusive and exclusive.
+        start_offset, end_offset: inclusive and exclusive.
+        epoch: of the last batch.
+    """
+
+    source: int
+    file: str
+    position: int
+    end_position: int
+    start_offset: int
+    end_offset: int
+    epoch: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the batches."""
+        return self.end_position - self.position
+
+
+@attrs.frozen
+class Stretch:
+    """Batches that follow each other without a hole.
+
+    Attributes:
+        pieces: at least one.
+    """
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def start_offset(self) -> int:
+        """Inclusive."""
+        return self.pieces[0].start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Exclusive."""
+        return self.pieces[-1].end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all batches."""
+        return sum(piece.size_bytes for piece in self.pieces)
+
+
+@attrs.frozen
+class Conflict:
+    """Sound batches of one epoch at one offset, with different bytes.
+
+    Attributes:
+        offset: the first that is different.
+        epoch: of the batches.
+        kept: numbers of the sources on whose side the log may go on.
+        left_out: numbers of the others, of which nothing from this offset on is used.
+        is_settled: whether a majority has one of the batches, which is taken; otherwise none is.
+    """
+
+    offset: int
+    epoch: int
+    kept: tuple[int, ...]
+    left_out: tuple[int, ...]
+    is_settled: bool
+
+
+@attrs.frozen
+class Merged:
+    """What replicas have of one lineage.
+
+    Attributes:
+        stretches: by ascending offset; between two of them is a hole.
+        conflicts: by ascending offset.
+    """
+
+    stretches: tuple[Stretch, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+Reader: TypeAlias = Callable[[int], Iterator[tuple[str, RecordBatch]]]
+"""Yields the batches of a source that may be used, with the names of their files, by ascending offset."""
+IsMajority: TypeAlias = Callable[[Sequence[int]], bool]
+"""Says whether some sources are those of a majority of the voters."""
+
+
+def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterator[tuple[str, RecordBatch]]:
+    """Yield the batches of some runs of a log, up to an offset, with the names of their files.
+
+    Args:
+        directory: of the log.
+        runs: by ascending offset.
+        end_offset: exclusive: batches that end after it are left out.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    for run in runs:
+        if run.start_offset >= end_offset:
+            return
+        with FileSource(f"{directory}/{run.file}") as source:
+            for piece in split(source, start=run.position, stop=run.end_position):
+                if isinstance(piece, RecordBatch) and piece.next_offset <= end_offset:
+                    yield run.file, piece
+
+
+def merge(read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> Merged:
+    """Merge the batches of replicas.
+
+    Args:
+        read: reads a source.
+        ranks: numbers of the sources, the most up-to-date first: of two sides of a conflict that no majority settles,
+            the log goes on with the side of the first of them.
+        is_majority: decides conflicts.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    return _Merging(read, ranks, is_majority).merged()
+
+
+class _Merging:
+    """The batches that come next, and what was merged so far."""
+
+    def __init__(self, read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> None:
+        self._ranks = ranks
+        self._is_majority = is_majority
+        self._readers = {number: read(number) for number in ranks}
+        self._next: dict[int, tuple[str, RecordBatch]] = {}
+        self._stretches: list[Stretch] = []
+        self._pieces: list[_Growing] = []
+        self._conflicts: list[Conflict] = []
+
+    def merged(self) -> Merged:
+        for number in self._ranks:
+            self._advance(number)
+        while self._next:
+            self._step()
+        self._end_stretch()
+        return Merged(tuple(self._stretches), tuple(self._conflicts))
+
+    def _advance(self, number: int) -> None:
+        found = next(self._readers[number], None)
+        if found is None:
+            self._next.pop(number, None)
+        else:
+            self._next[number] = found
+
+    def _step(self) -> None:
+        """Take the batch that comes next, from all sources that have it."""
+        start = min(batch.base_offset for _, batch in self._next.values())
+        end = max(batch.next_offset for _, batch in self._next.values() if batch.base_offset == start)
+        here = [number for number in self._ranks if number in self._next and self._next[number][1].base_offset < end]
+        sides = self._sides(here)
+        if len(sides) > 1:
+            sides = [self._settle(start, sides)] if any(map(self._is_majority, sides)) else self._part(start, sides)
+        if sides:
+            self._take(sides[0])
+        for number in here:
+            if number in self._next and self._next[number][1].base_offset < end:
+                self._advance(number)
+
+    def _sides(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Divide sources by the bytes of their next batch."""
+        sides: list[list[int]] = []
+        for number in numbers:
+            batch = self._next[number][1]
+            side = next((side for side in sides if self._next[side[0]][1].buffer == batch.buffer), None)
+            if side is None:
+                sides.append([number])
+            else:
+                side.append(number)
+        return sides
+
+    def _settle(self, start: int, sides: Sequence[Sequence[int]]) -> list[int]:
+        """Leave out all but the batch of a majority, and return the sources that have it."""
+        side = next(side for side in sides if self._is_majority(side))
+        self._leave_out(start, side, sides, is_settled=True)
+        return list(side)
+
+    def _part(self, start: int, sides: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Go on after batches of which none is taken, without the sources of all but the first side."""
+        self._leave_out(start, sides[0], sides, is_settled=False)
+        self._end_stretch()
+        return []
+
+    def _leave_out(self, start: int, kept: Sequence[int], sides: Sequence[Sequence[int]], *, is_settled: bool) -> None:
+        epoch = self._next[kept[0]][1].partition_leader_epoch
+        others = sorted(number for side in sides if side is not kept for number in side)
+        for number in others:
+            del self._next[number]
+        self._conflicts.append(Conflict(start, epoch, tuple(sorted(kept)), tuple(others), is_settled))
+
+    def _take(self, numbers: Sequence[int]) -> None:
+        """Take a batch, from the file that the last one came from if that has it."""
+        last = self._pieces[-1] if self._pieces else None
+        if last is not None and last.end_offset != self._next[numbers[0]][1].base_offset:
+            self._end_stretch()
+            last = None
+        number = numbers[0] if last is None or last.source not in numbers else last.source
+        file, batch = self._next[number]
+        end_position, epoch = batch.position + batch.size_bytes, batch.partition_leader_epoch
+        if last is not None and (last.source, last.file, last.end_position) == (number, file, batch.position):
+            last.end_position, last.end_offset, last.epoch = end_position, batch.next_offset, epoch
+            return
+        self._pieces.append(
+            _Growing(number, file, batch.position, end_position, batch.base_offset, batch.next_offset, epoch)
+        )
+
+    def _end_stretch(self) -> None:
+        if self._pieces:
+            self._stretches.append(Stretch(tuple(Piece(*attrs.astuple(each)) for each in self._pieces)))
+            self._pieces = []
+
+
+@attrs.define
+class _Growing:
+    """A piece to which more batches may belong."""
+
+    source: int
+    file: str
+    position: int
+    end_position: int
+    start_offset: int
+    end_offset: int
+    epoch: int

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans a salvage: what the sources have, what is proven of it, what is taken, and what is lost."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from raftlog.errors import DecodeError, RepairRefusedError
+from raftlog.file_system import FileSystem, join
+from raftlog.offsets import EpochEntry
+from raftlog.records.files.file_names import FileKind, parse_file_name
+from raftlog.records.rules import Severity
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
+from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.auditing.history.replicas import usable_snapshots
+from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
+from raftlog.tools.repair.evidence_of_sources import check_clusters
+from raftlog.tools.repair.sources import Source, current_files
+from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot
+from raftlog.tools.salvage.identity import plan_owner
+from raftlog.tools.salvage.longest_log import LongestLog, ReplicaFiles, find_longest_log
+from raftlog.tools.salvage.losses import (
+    doubted_words,
+    dropped_words,
+    find_losses,
+    source_names,
+    witnesses_of,
+)
+from raftlog.tools.salvage.merging import Piece
+from raftlog.tools.salvage.metadata_version import Part, any_sets_version
+from raftlog.tools.salvage.runs import NamedSegment
+from raftlog.tools.salvage.salvage_plan import Owner, Salvage, TakenFile
+from raftlog.tools.salvage.winning import Known
+
+SMALL_FILES: Final = frozenset(
+    {FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.BOOTSTRAP_SNAPSHOT}
+)
+"""The files that must be surveyed besides those that say what a quorum is."""
+_BOOTSTRAP: Final = join(METADATA_DIRECTORY_NAME, snapshot_name(BOOTSTRAP_SNAPSHOT_ID))
+
+
+def plan_salvage(
+    file_system: FileSystem, sources: Sequence[Source], evidence: Sequence[PartitionEvidence], node_id: int | None
+) -> Salvage:
+    """Return what is to be done.
+
+    Args:
+        file_system: of the sources; it is only read.
+        sources: log directories of one cluster; their nodes are stopped.
+        evidence: of all of them, with that of ``SMALL_FILES``.
+        node_id: of the node that the result is for; None for the log alone.
+
+    Raises:
+        ForeignDirectoryError: the sources are of different clusters.
+        DecodeError: no source has a log, or no log can be begun.
+        RepairRefusedError: two lineages are proven, or the result would be one that no node may start on.
+        StorageError: a file cannot be read.
+    """
+    return _Planning(file_system, sources, evidence).planned(node_id)
+
+
+class _Planning:
+    """The facts of a plan in the making; nothing changes."""
+
+    def __init__(
+        self, file_system: FileSystem, sources: Sequence[Source], evidence: Sequence[PartitionEvidence]
+    ) -> None:
+        self._cluster_id = check_clusters(sources, evidence)
+        view = quorum_view(evidence)
+        if view is None or not any(source.has_segments for source in sources):
+            raise DecodeError(
+                "there is no log: no segment of one is in any source, and a snapshot alone is not enough",
+                path=sources[0].directory,
+            )
+        self._file_system = file_system
+        self._sources = sources
+        self._view: QuorumView = view
+        directories = [source.directory for source in sources]
+        self._witnesses = witnesses_of(directories, evidence, view.judgement.copies)
+        self._names = source_names(directories, self._witnesses)
+        self._places = {each.place.log_directory: each for each in evidence if not each.is_raft}
+
+    def planned(self, node_id: int | None) -> Salvage:
+        found = self._found()
+        chosen = found.chosen
+        if chosen is None:
+            raise DecodeError(
+                "no log can be made: no sound batch of offset 0 is here, and no sound snapshot with what is after it",
+                path=self._sources[0].directory,
+            )
+        files = tuple(self._files(chosen, has_owner=node_id is not None))
+        sets_version = self._sets_version(chosen)
+        proofs = self._view.judgement.proofs[:1]
+        return Salvage(
+            self._cluster_id,
+            chosen.start_offset,
+            chosen.end.offset,
+            chosen.end.epoch,
+            chosen.pieces,
+            chosen.snapshots,
+            files,
+            (found.winner.known.end.offset, found.winner.known.end.epoch),
+            quorum_verdict(self._view),
+            self._view.judgement.proven.offset,
+            "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
+            tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses)),
+            found.merged.conflicts,
+            tuple(dropped_words(found, self._names, self._witnesses)),
+            tuple(doubted_words(found, chosen, self._names)),
+            sets_version,
+            self._owner(node_id),
+        )
+
+    def _found(self) -> LongestLog:
+        judgement = self._view.judgement
+        if judgement.conflict is not None:
+            raise RepairRefusedError(
+                f"two lineages are proven to be committed, which part at offset {judgement.parting_offset} or before:"
+                " 'raftlog quorum' shows them; give only the directories of one"
+            )
+        proven = Known.of_lineage(judgement.proofs[0].lineage) if judgement.proofs else Known({})
+        replicas = [self._replica(number) for number in range(len(self._sources))]
+        found = find_longest_log(replicas, list(self._snapshots()), proven, self._is_majority)
+        if found is None:
+            raise DecodeError(
+                "no sound batch and no sound snapshot is in any source that could be vouched for",
+                path=self._sources[0].directory,
+            )
+        return found
+
+    def _replica(self, number: int) -> ReplicaFiles:
+        source, witness = self._sources[number], self._witnesses[number]
+        return ReplicaFiles(
+            join(source.directory, METADATA_DIRECTORY_NAME),
+            tuple(sorted(_segments(source), key=lambda each: each.base_offset)),
+            () if witness.evidence is None else _checkpoint(witness.evidence),
+            None if witness.copy is None else witness.copy.key,
+            None if witness.copy is None else witness.copy.state_epoch,
+        )
+
+    def _snapshots(self) -> Iterator[FoundSnapshot]:
+        for number, witness in enumerate(self._witnesses):
+            for snapshot_id in () if witness.evidence is None else usable_snapshots(witness.evidence):
+                name = join(METADATA_DIRECTORY_NAME, snapshot_name(snapshot_id))
+                yield FoundSnapshot(number, name, snapshot_id.offset, snapshot_id.epoch)
+
+    def _is_majority(self, numbers: Sequence[int]) -> bool:
+        voters = self._view.voters
+        copies = [copy for number in numbers if (copy := self._witnesses[number].copy) is not None]
+        there = {copy.key for copy in copies if copy.key is not None and voters.is_voter(copy.key)}
+        return len(voters) > 0 and len(there) >= voters.majority_size
+
+    # What is beside the log
+
+    def _files(self, chosen: Chosen, *, has_owner: bool) -> Iterator[TakenFile]:
+        """Yield the topic's id, and what formatting has left, which counts as long as the log begins at offset 0."""
+        kinds = [(join(METADATA_DIRECTORY_NAME, FileKind.PARTITION_METADATA.value), self._partition_metadata)]
+        if chosen.start_offset == 0:
+            kinds.append((_BOOTSTRAP, self._initial_snapshot))
+        if chosen.start_offset == 0 and has_owner:  # It is beside the log: another directory has its own.
+            kinds.append((FileKind.BOOTSTRAP_SNAPSHOT.value, self._bootstrap))
+        preferred = [piece.source for piece in chosen.pieces]
+        numbers = list(dict.fromkeys([*preferred, *range(len(self._sources))]))
+        for name, file_of in kinds:
+            number = next((number for number in numbers if _is_sound(file_of(number))), None)
+            if number is not None:
+                yield TakenFile(number, name)
+
+    def _partition_metadata(self, number: int) -> FileEvidence | None:
+        evidence = self._witnesses[number].evidence
+        return None if evidence is None else evidence.small_file(FileKind.PARTITION_METADATA)
+
+    def _initial_snapshot(self, number: int) -> FileEvidence | None:
+        evidence = self._witnesses[number].evidence
+        return None if evidence is None else evidence.snapshots_by_id.get(BOOTSTRAP_SNAPSHOT_ID)
+
+    def _bootstrap(self, number: int) -> FileEvidence | None:
+        place = self._places.get(self._sources[number].directory)
+        return None if place is None else place.small_file(FileKind.BOOTSTRAP_SNAPSHOT)
+
+    def _sets_version(self, chosen: Chosen) -> bool:
+        """Whether the result sets metadata.version.
+
+        Raises:
+            RepairRefusedError: it does not, and a source does: it is a log of Kafka's, which dies of that.
+        """
+        parts = [Part(self._sources[each.source].path(each.name)) for each in chosen.snapshots[-1:]]
+        parts += map(self._part, chosen.pieces) if chosen.start_offset == 0 else ()
+        if any_sets_version(parts):
+            return True
+        if any_sets_version(Part(path) for source in self._sources for path in _paths_of_batches(source)):
+            raise RepairRefusedError(
+                f"the result would have the records up to offset {chosen.end.offset - 1}, and none that sets"
+                " metadata.version, which other records here do: Kafka does not start on such a log"
+            )
+        return False
+
+    def _part(self, piece: Piece) -> Part:
+        path = self._sources[piece.source].path(join(METADATA_DIRECTORY_NAME, piece.file))
+        return Part(path, piece.position, piece.end_position)
+
+    def _owner(self, node_id: int | None) -> Owner | None:
+        if node_id is None:
+            return None
+        if self._cluster_id is None:
+            raise RepairRefusedError(
+                "no source has a meta.properties with a cluster.id, which a node needs: make the log without --node-id"
+            )
+        return plan_owner(self._file_system, node_id, self._sources, self._witnesses, self._view.voters)
+
+
+def _segments(source: Source) -> Iterator[NamedSegment]:
+    for file in current_files(source, [FileKind.LOG]):
+        name = file.name.rpartition("/")[2]
+        parsed = parse_file_name(name)
+        if parsed is not None and parsed.base_offset is not None:
+            yield NamedSegment(name, parsed.base_offset)
+
+
+def _is_sound(file: FileEvidence | None) -> bool:
+    return file is not None and all(finding.severity <= Severity.HARMLESS for finding in file.findings)
+
+
+def _paths_of_batches(source: Source) -> Iterator[str]:
+    kinds = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT)
+    return (source.path(file.name) for file in current_files(source, kinds))
+
+
+def _checkpoint(evidence: PartitionEvidence) -> tuple[EpochEntry, ...]:
+    """Return the entries of leader-epoch-checkpoint, if it can be read as a whole."""
+    file = evidence.small_file(FileKind.LEADER_EPOCH_CHECKPOINT)
+    if file is None or file.contents is None:
+        return ()
+    entries = tuple(EpochEntry(seen.epoch, seen.start_offset) for seen in file.epochs)
+    pairs = itertools.pairwise(entries)
+    is_ascending = all(a.epoch < b.epoch and a.start_offset <= b.start_offset for a, b in pairs)
+    return entries if is_ascending else ()

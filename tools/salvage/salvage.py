@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog salvage``: makes, from one or more damaged replicas, the longest metadata log that can be vouched for.
+
+Two steps: a plan, which is printed and written to a file, and a new directory that is made from it. No file that is
+there is changed.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from raftlog.errors import DecodeError, QuarantinedLogError, RaftLogError, SourceChangedError, UnsupportedVersionError
+from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
+from raftlog.tools.repair.plan import RepairPlan, load_plan
+from raftlog.tools.repair.sources import Source, check_is_stopped, check_unchanged, log_directory_of, read_source
+from raftlog.tools.salvage.salvage_plan import Salvage
+from raftlog.tools.salvage.salvage_words import VERB, made_words, plan_words
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR
+from raftlog.tools.terminal.json_lines import path_member
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
+
+_PROGRAM: Final = f"raftlog {VERB}"
+_EXIT_CODES: Final = (
+    "Exit codes: 0 planned or made, 1 usage, I/O or refused, 2 no log can be made, 130 interrupted. Nothing is written"
+    " but the plan, and NEW: completely, or not at all."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog salvage`` with what follows it on the command line, and return the exit code."""
+    parser = make_parser()
+    given = parser.parse_args(arguments)
+    _check_options(parser, given)
+    try:
+        prepare_to_survey()
+        write_facts(given.format, [_plan(given) if given.apply is None else _apply(given)])
+    except UnsupportedVersionError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+    except (DecodeError, QuarantinedLogError) as error:
+        say(str(error), _PROGRAM)
+        return EXIT_DAMAGE if given.apply is None else EXIT_ERROR
+    except (RaftLogError, ValueError) as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+    return EXIT_CLEAN
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    parser = Parser(
+        prog=_PROGRAM,
+        description=(
+            "For damaged replicas of a metadata log: plan, and then make, a log directory with the longest log that can"
+            " be vouched for. What is bad in one replica is taken from another; a hole is never stepped over."
+        ),
+        usage=f"{_PROGRAM} SRC [SRC...] --plan FILE [--node-id N]\n       {_PROGRAM} --apply FILE --out NEW",
+        epilog=(
+            "Give the directories of all nodes that can be read, brokers' too: each may have what the others lack, a"
+            f" snapshot for example. Stop all nodes first. {_EXIT_CODES}"
+        ),
+    )
+    parser.add_argument(
+        "directories", nargs="*", metavar="SRC", help="log directories of controllers and brokers, in any order"
+    )
+    parser.add_argument("--plan", metavar="FILE", help="write the plan to this file")
+    parser.add_argument(
+        "--node-id",
+        type=int,
+        metavar="N",
+        help="give the directory to this node, with its own quorum-state if that is here (default: only the log)",
+    )
+    parser.add_argument("--apply", metavar="FILE", help="make a directory from the plan in this file")
+    parser.add_argument("--out", metavar="NEW", help="the log directory to make; it must not exist")
+    add_processes_option(parser)
+    add_format_option(parser)
+    return parser
+
+
+def _check_options(parser: Parser, given: argparse.Namespace) -> None:
+    """Refuse options that do not go together, or are missing."""
+    if given.apply is None:
+        needed, foreign = {"SRC": given.directories, "--plan": given.plan}, {"--out": given.out}
+    else:
+        needed = {"--out": given.out}
+        foreign = {"SRC": given.directories or None, "--plan": given.plan, "--node-id": given.node_id}
+    for name, value in needed.items():
+        if not value:
+            parser.error(f"{name} is missing: {'a plan' if given.apply is None else '--apply'} needs it")
+    for name, value in foreign.items():
+        if value is not None:
+            parser.error(f"{name} belongs to the other step: {'--apply' if given.apply is None else '--plan'}")
+    if given.node_id is not None and not 0 <= given.node_id < 1 << 31:
+        parser.error(f"--node-id {given.node_id}: a node id is from 0 to 2147483647")
+
+
+def _plan(given: argparse.Namespace) -> Fact:
+    directories = list(dict.fromkeys(map(log_directory_of, given.directories)))
+    sources = tuple(read_source(each, needs_owner=False) for each in directories)
+    check_is_outside(given.plan, sources)
+    for source in sources:
+        check_is_stopped(source)
+    from raftlog.tools.repair.evidence_of_sources import evidence_of  # Slow to import: numpy comes with it.
+    from raftlog.tools.salvage.planning import SMALL_FILES, plan_salvage
+
+    evidence = evidence_of(sources, given.processes, SMALL_FILES)
+    salvage = plan_salvage(LocalFileSystem(), sources, evidence, given.node_id)
+    for source in sources:
+        check_unchanged(source, reads=False)
+    RepairPlan.of(VERB, sources, salvage).save(given.plan)
+    members = {**path_member("plan", given.plan), "sources": _source_members(sources), **attrs.asdict(salvage)}
+    return Fact(plan_words(salvage, sources, given.plan), "salvage_plan", members)
+
+
+def _source_members(sources: Iterable[Source]) -> list[dict[str, Any]]:
+    return [
+        {**path_member("directory", each.directory), "files": len(each.files), "size_bytes": each.size_bytes}
+        for each in sources
+    ]
+
+
+def _apply(given: argparse.Namespace) -> Fact:
+    plan = load_plan(given.apply, VERB)
+    salvage = plan.content_as(Salvage)
+    target = check_target(given.out, plan.sources)
+    for source in plan.sources:
+        _check_source(source)
+    from raftlog.tools.salvage.building import build_salvaged  # Slow to import: numpy comes with it.
+    from raftlog.tools.salvage.salvage_review import review_salvaged
+
+    file_system = LocalFileSystem()
+    findings = make_directory(
+        file_system,
+        target,
+        lambda directory: build_salvaged(file_system, plan.sources, salvage, directory),
+        lambda directory: review_salvaged(directory, plan.sources, has_owner=salvage.owner is not None),
+    )
+    members = {
+        **path_member("directory", target),
+        "start_offset": salvage.start_offset,
+        "end_offset": salvage.end_offset,
+        "node_id": None if salvage.owner is None else salvage.owner.node_id,
+        "directory_id": None if salvage.owner is None else salvage.owner.directory_id,
+        "findings": [{"rule": each.rule, "severity": each.severity.value, "reason": each.reason} for each in findings],
+    }
+    return Fact(made_words(salvage, plan.sources, target, findings), "log_salvaged", members)
+
+
+def _check_source(source: Source) -> None:
+    check_is_stopped(source)
+    try:
+        check_unchanged(source, reads=True)
+    except SourceChangedError as error:
+        raise SourceChangedError(error.path, f"{error.change}: make a new plan") from None

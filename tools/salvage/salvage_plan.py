@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan to salvage a log says: the content of its file, made of numbers and texts."""
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.salvage.choosing import FoundSnapshot
+from raftlog.tools.salvage.merging import Conflict, Piece
+
+
+@attrs.frozen
+class TakenFile:
+    """A small file that is copied.
+
+    Attributes:
+        source: number of the source.
+        name: path below the log directory, in the source and in the result.
+    """
+
+    source: int
+    name: str
+
+
+@attrs.frozen
+class Loss:
+    """Offsets of the lineage that the result does not have.
+
+    Attributes:
+        start_offset, end_offset: inclusive and exclusive.
+        size_bytes: of the batches that are there and are not used; 0 if no source has any.
+        reason: why, as the end of a sentence.
+        words: what the records were, in sentences; empty if nobody knows.
+    """
+
+    start_offset: int
+    end_offset: int
+    size_bytes: int
+    reason: str
+    words: tuple[str, ...]
+
+
+@attrs.frozen
+class Owner:
+    """The node that the new directory is for.
+
+    Attributes:
+        node_id: its id.
+        directory_id: of the new directory.
+        state_source: number of the source whose directory id and quorum-state these are; None for a new directory id,
+            that has not voted.
+    """
+
+    node_id: int
+    directory_id: str
+    state_source: int | None
+
+
+@attrs.frozen
+class Salvage:
+    """A plan to salvage a log.
+
+    Attributes:
+        cluster_id: of the sources; None if no file has it.
+        start_offset, end_offset: of the log of the result, inclusive and exclusive.
+        epoch: of its last record.
+        pieces: of the log, in order; none if it is empty after a snapshot.
+        snapshots: by ascending end.
+        files: small files that are copied.
+        lineage_end: end of the lineage that won (exclusive), and its last epoch, as far as the sources show.
+        verdict: whether committed records are missing from the sources as they are, in a sentence.
+        proven_end: end of what is proven to be committed, exclusive; 0 if nothing is.
+        proven: what proves it, in a sentence.
+        losses: offsets of the lineage that the result does not have, ascending.
+        conflicts: sound batches of one epoch and offset with different bytes.
+        dropped: records of single sources that are not of the lineage, or not known to be, in sentences.
+        doubted: batches for whose place or epoch nothing vouches, in sentences.
+        sets_version: whether a record sets metadata.version.
+        owner: None if only the log is made.
+    """
+
+    cluster_id: str | None
+    start_offset: int
+    end_offset: int
+    epoch: int
+    pieces: tuple[Piece, ...]
+    snapshots: tuple[FoundSnapshot, ...]
+    files: tuple[TakenFile, ...]
+    lineage_end: tuple[int, int]
+    verdict: str
+    proven_end: int
+    proven: str
+    losses: tuple[Loss, ...]
+    conflicts: tuple[Conflict, ...]
+    dropped: tuple[str, ...]
+    doubted: tuple[str, ...]
+    sets_version: bool
+    owner: Owner | None
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """End of the log, exclusive, with the epoch of its last record."""
+        return OffsetAndEpoch(self.end_offset, self.epoch)
+
+    def size_from(self, source: int) -> int:
+        """Return how many bytes of batches are taken from a source."""
+        return sum(piece.size_bytes for piece in self.pieces if piece.source == source)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan to salvage a log, and what was made of it, in sentences for operators."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from raftlog.tools.auditing.history.verdict_words import offsets_text
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.repair.sources import Source
+from raftlog.tools.salvage.merging import Conflict
+from raftlog.tools.salvage.salvage_plan import Loss, Owner, Salvage
+from raftlog.tools.terminal.shell_quoting import shell_quoted
+from raftlog.tools.terminal.value_text import ids_text
+
+VERB: Final = "salvage"
+
+
+def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> Iterator[str]:
+    """Yield what a plan says, line by line.
+
+    Args:
+        salvage: the plan's content.
+        sources: its sources.
+        plan_path: of its file.
+    """
+    yield f"Plan: salvage the metadata log of cluster {salvage.cluster_id or '?'}. Nothing is changed yet."
+    yield ""
+    yield from _log_lines(salvage, sources)
+    yield ""
+    yield f"{salvage.verdict}."
+    yield f"Proven to be committed: {salvage.proven}."
+    yield from _loss_lines(salvage)
+    yield from (_conflict_line(conflict, sources) for conflict in salvage.conflicts)
+    yield from (f"Not used: {line}" for line in salvage.dropped)
+    yield from (f"Nothing vouches for its place or epoch: {line}" for line in salvage.doubted)
+    if not salvage.sets_version:
+        yield "No record anywhere sets metadata.version: if this is a log of Kafka, Kafka 4 does not start on it."
+    yield ""
+    yield from _owner_lines(salvage, sources)
+    yield ""
+    yield "To make the new directory, which is audited before it gets its name:"
+    yield f"  raftlog {VERB} --apply {shell_quoted(plan_path)} --out NEW"
+
+
+def _log_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
+    if salvage.pieces:
+        offsets = f"offsets {salvage.start_offset} to {salvage.end_offset} (exclusive), last epoch {salvage.epoch}"
+    else:
+        offsets = f"empty, from offset {salvage.start_offset} on, after the snapshot"
+    yield f"The log: {offsets}. It is taken from"
+    for number, source in enumerate(sources):
+        size = salvage.size_from(number)
+        names = [snapshot.name.rpartition("/")[2] for snapshot in salvage.snapshots if snapshot.source == number]
+        found = [f"{size:,} bytes of batches"] if size else []
+        found += [f"the snapshots {ids_text(names)}" if len(names) > 1 else f"the snapshot {names[0]}"] if names else []
+        yield f"  {source.directory}: {' and '.join(found) or 'nothing'}"
+    if salvage.start_offset > 0:
+        yield f"Records below offset {salvage.start_offset} are in the snapshot alone."
+
+
+def _loss_lines(salvage: Salvage) -> Iterator[str]:
+    if salvage.end_offset < salvage.proven_end:
+        lost = offsets_text(salvage.end_offset, salvage.proven_end)
+        yield f"COMMITTED RECORDS ARE LOST: {lost} are proven to be committed, and the result does not have them."
+    if not salvage.losses:
+        yield "Lost of this lineage: nothing that a source shows."
+    for loss in salvage.losses:
+        yield _loss_line(loss)
+        yield from (f"  {line}" for line in loss.words)
+
+
+def _loss_line(loss: Loss) -> str:
+    size = f" ({loss.size_bytes:,} bytes)" if loss.size_bytes else ""
+    return f"Lost: {offsets_text(loss.start_offset, loss.end_offset)}{size}: {loss.reason}."
+
+
+def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
+    kept, left_out = (
+        ids_text(sources[number].directory for number in numbers) for numbers in (conflict.kept, conflict.left_out)
+    )
+    taken = "that of a majority is taken" if conflict.is_settled else "none is taken"
+    return (
+        f"Conflict: at offset {conflict.offset}, {kept} and {left_out} have sound batches of epoch {conflict.epoch}"
+        f" with different bytes: {taken}, and nothing from there on is taken from {left_out}."
+    )
+
+
+def _owner_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
+    owner = salvage.owner
+    if owner is None:
+        yield (
+            "Only the log is made, without an identity (--node-id): put it in place of the __cluster_metadata-0 of a"
+            " stopped node, with that node's own quorum-state."
+        )
+    elif owner.state_source is None:
+        yield f"For node {owner.node_id}, with the new directory id {owner.directory_id}: {_NO_STATE}"
+    else:
+        directory = sources[owner.state_source].directory
+        yield (
+            f"For node {owner.node_id}, with directory id {owner.directory_id} and the quorum-state of {directory}."
+            " That directory must never start again beside the new one."
+        )
+
+
+_NO_STATE: Final = (
+    "its quorum-state is not here, and under its old id it could vote twice in an epoch. It is no voter until it is"
+    " added."
+)
+
+
+def made_words(salvage: Salvage, sources: Sequence[Source], out: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield what was made, what the audit says of it, and what to do next."""
+    yield f"Made: {out}, with the log up to offset {salvage.end_offset} (exclusive)."
+    for finding in findings:
+        yield f"The audit says: {finding.reason} [{finding.rule}, {finding.severity.value}]"
+    if not findings:
+        yield "The audit says nothing."
+    yield ""
+    yield from _owner_lines(salvage, sources)
+    yield from _next_lines(salvage.owner, out)
+
+
+def _next_lines(owner: Owner | None, out: str) -> Iterator[str]:
+    if owner is not None:
+        yield f"Let metadata.log.dir or log.dirs of node {owner.node_id} name {out}, or move it to theirs."
+        yield (
+            "If the node is a broker too, keep its directory, and put only the __cluster_metadata-0 of the new one"
+            f" there, in place of its own; its meta.properties must have directory.id={owner.directory_id}."
+        )
+    yield "All files of it must belong to the user that the node runs as: chown them if that is not you."
+    yield "Every other node whose log has records that this one lacks must have its __cluster_metadata-0 moved aside."
+    yield "'raftlog quorum' says who can be elected with it. If no majority is left: raftlog rewrite-voters."

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says which runs of a log can be vouched for.
+
+No CRC covers the base offset and the epoch of a batch. So both must follow from something else: from the batch directly
+before or after it, from the name of a file, from an entry of ``leader-epoch-checkpoint``, or from the same bytes in the
+directory of another node.
+"""
+
+import bisect
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+import attrs
+
+from raftlog.offsets import EpochEntry
+from raftlog.tools.salvage.runs import Run
+
+NumberedRun: TypeAlias = tuple[int, Run]
+"""A run with the number of its log."""
+Compare: TypeAlias = Callable[[NumberedRun, NumberedRun], bool]
+"""Says whether two runs have the same bytes."""
+
+
+@attrs.frozen
+class VouchedLog:
+    """The runs of one log.
+
+    Attributes:
+        runs: those that can be vouched for. Neither offsets nor epochs decrease along them, and none overlap.
+        doubted: the others, in any order.
+    """
+
+    runs: tuple[Run, ...]
+    doubted: tuple[Run, ...]
+
+
+def vouch(runs: Iterable[Run], checkpoint: Collection[EpochEntry]) -> VouchedLog:
+    """Divide the runs of one log.
+
+    Args:
+        runs: in the order of its files and their bytes.
+        checkpoint: the entries of its ``leader-epoch-checkpoint``, if that can be read.
+    """
+    kept: list[_Chain] = []
+    doubted: list[Run] = []
+    for chain in _chains(runs):
+        _push(chain, kept, doubted, checkpoint)
+    certain: list[Run] = []
+    for run, before, after in _with_neighbours([run for chain in kept for run in chain]):
+        (certain if _is_certain(run, before, after, checkpoint) else doubted).append(run)
+    return VouchedLog(tuple(certain), tuple(doubted))
+
+
+_Chain: TypeAlias = list[Run]
+"""Runs of one epoch that follow each other across files."""
+
+
+def _chains(runs: Iterable[Run]) -> Iterator[_Chain]:
+    chain: _Chain = []
+    for run in runs:
+        if chain and not _follows(chain[-1], run):
+            yield chain
+            chain = []
+        chain.append(run)
+    if chain:
+        yield chain
+
+
+def _follows(before: Run, after: Run) -> bool:
+    is_linked = before.is_linked_after and after.is_linked_before and before.end_offset == after.start_offset
+    return is_linked and before.epoch == after.epoch and not after.opens_with_leader
+
+
+def _push(chain: _Chain, kept: list[_Chain], doubted: list[Run], checkpoint: Collection[EpochEntry]) -> None:
+    """Add a chain to those that agree with each other: of two that do not, the one with more support stays."""
+    weight = _weight(chain, checkpoint)
+    while kept and not _agree(kept[-1][-1], chain[0]):
+        before = _weight(kept[-1], checkpoint)
+        if before <= weight:
+            doubted += kept.pop()
+        if before >= weight:
+            doubted += chain
+            return
+    kept.append(chain)
+
+
+def _agree(before: Run, after: Run) -> bool:
+    """Whether one run can follow another. A LeaderChange begins an epoch, and nothing else does."""
+    if after.start_offset < before.end_offset or after.epoch < before.epoch:
+        return False
+    if after.opens_with_leader:
+        return after.epoch > before.epoch
+    return after.epoch == before.epoch or after.start_offset > before.end_offset
+
+
+def _weight(chain: _Chain, checkpoint: Collection[EpochEntry]) -> int:
+    """How much supports a chain: its batches, and an entry of the checkpoint; nothing if it is alone among damage."""
+    first, count = chain[0], sum(run.batch_count for run in chain)
+    if count == 1 and not (first.is_linked_before or first.is_linked_after):
+        return 0
+    return count + (EpochEntry(first.epoch, first.start_offset) in checkpoint)
+
+
+def _with_neighbours(runs: Sequence[Run]) -> Iterator[tuple[Run, Run | None, Run | None]]:
+    """Yield each run with those that are directly before and after it in the log."""
+    for index, run in enumerate(runs):
+        before = runs[index - 1] if index and run.is_linked_before else None
+        after = runs[index + 1] if index + 1 < len(runs) and run.is_linked_after else None
+        yield (
+            run,
+            before if before is not None and before.end_offset == run.start_offset else None,
+            after if after is not None and after.start_offset == run.end_offset else None,
+        )
+
+
+def _is_certain(run: Run, before: Run | None, after: Run | None, checkpoint: Collection[EpochEntry]) -> bool:
+    if run.batch_count > 1:
+        return True  # Each has a neighbour, with the same epoch.
+    if not (run.is_linked_before or run.is_linked_after):
+        return False
+    if any(each is not None and each.epoch == run.epoch for each in (before, after)):
+        return True
+    if not run.opens_with_leader:
+        return False
+    if EpochEntry(run.epoch, run.start_offset) in checkpoint:
+        return True
+    return before is not None and after is not None and (before.epoch + 1, after.epoch - 1) == (run.epoch, run.epoch)
+
+
+# Second copies
+
+
+def with_second_copies(
+    logs: Sequence[VouchedLog], owners: Sequence[object], are_equal: Compare
+) -> tuple[VouchedLog, ...]:
+    """Add the batches that nothing in their own log vouches for, and that another node has too, byte for byte.
+
+    Args:
+        logs: of one quorum.
+        owners: the node of each log. A copy of the same node's disk is no second copy.
+        are_equal: compares the bytes of two runs whose numbers are equal.
+    """
+    alone = [(number, run) for number, log in enumerate(logs) for run in log.doubted if run.batch_count == 1]
+    alone.sort(key=lambda each: (_numbers(each[1]), each[0]))
+    found: dict[int, list[Run]] = {}
+    for _, group in groupby(alone, key=lambda each: _numbers(each[1])):
+        for number, run in _with_equals(list(group), owners, are_equal):
+            found.setdefault(number, []).append(run)
+    return tuple(_with(log, found.get(number, ())) for number, log in enumerate(logs))
+
+
+def _numbers(run: Run) -> tuple[int, ...]:
+    return run.start_offset, run.end_offset, run.epoch, run.crc, run.size_bytes
+
+
+def _with_equals(group: Sequence[NumberedRun], owners: Sequence[object], are_equal: Compare) -> Iterator[NumberedRun]:
+    for each in group:
+        if any(owners[other[0]] != owners[each[0]] and are_equal(each, other) for other in group):
+            yield each
+
+
+def _with(log: VouchedLog, found: Collection[Run]) -> VouchedLog:
+    """Return a log with more runs, where they fit between those that it has."""
+    runs, added = list(log.runs), set[Run]()
+    for run in found:
+        index = bisect.bisect_left(runs, run.end_offset, key=lambda each: each.start_offset)
+        fits_before = index == 0 or _agree(runs[index - 1], run)
+        if fits_before and (index == len(runs) or _agree(run, runs[index])):
+            runs.insert(index, run)
+            added.add(run)
+    return VouchedLog(tuple(runs), tuple(run for run in log.doubted if run not in added))
