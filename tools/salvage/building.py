@@ -20,6 +20,7 @@ from raftlog.tools.repair.copied_log import copy_file, forget_own_files, write_o
 from raftlog.tools.repair.sources import Source, SourceFile
 from raftlog.tools.salvage.identity import election_state
 from raftlog.tools.salvage.merging import Piece
+from raftlog.tools.salvage.replacing import read_batch_at, replaced_batch
 from raftlog.tools.salvage.salvage_plan import Owner, Salvage
 from raftlog.uuid_text import uuid_from_text
 from raftlog.voters.kraft_version import KRaftVersion
@@ -69,13 +70,18 @@ def _file(source: Source, name: str) -> SourceFile:
 
 
 def _write_segments(file_system: FileSystem, sources: Sequence[Source], salvage: Salvage, log_path: str) -> None:
+    replaced = {each.start_offset: each.offsets for each in salvage.replacements}
     for start_offset, pieces in _segments(salvage):
         name = str(FileName(FileKind.LOG, base_offset=start_offset))
         file = file_system.open(join(log_path, name), create=True)
         try:
             for piece in pieces:
                 path = sources[piece.source].path(join(METADATA_DIRECTORY_NAME, piece.file))
-                _append(file_system, path, piece, file)
+                if piece.start_offset in replaced:
+                    batch = read_batch_at(path, piece, piece.start_offset)
+                    file.append(replaced_batch(batch, replaced[piece.start_offset]))
+                else:
+                    _append(file_system, path, piece, file)
             file.sync()
         finally:
             file.close()

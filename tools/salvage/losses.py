@@ -62,10 +62,11 @@ def _hole(start: int, end: int) -> Iterator[Loss]:
 def _words(stretch: Stretch, witnesses: Sequence[Witness]) -> tuple[str, ...]:
     """Return what a stretch holds, by the first source that it would come from."""
     piece = stretch.pieces[0]
-    return _described(witnesses[piece.source], stretch.start_offset, piece.end_offset)
+    return described_records(witnesses[piece.source], stretch.start_offset, piece.end_offset)
 
 
-def _described(witness: Witness, start: int, end: int) -> tuple[str, ...]:
+def described_records(witness: Witness, start: int, end: int) -> tuple[str, ...]:
+    """Return what the records of a source from one offset to another (exclusive) are, in sentences."""
     if witness.evidence is None or witness.copy is None:
         return ()
     return tuple(range_words(describe_records(witness.evidence, start, end), witness.copy))
@@ -88,7 +89,7 @@ def dropped_words(found: LongestLog, names: Mapping[int, str], witnesses: Sequen
         where = offsets_text(start, own_end)
         yield f"{names[number]} has {where} of another lineage, or of one that cannot be told from another."
         if described < MOST_RANGES:
-            yield from _described(witnesses[number], start, own_end)
+            yield from described_records(witnesses[number], start, own_end)
             described += 1
 
 

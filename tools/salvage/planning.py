@@ -2,12 +2,15 @@
 """Plans a salvage: what the sources have, what is proven of it, what is taken, and what is lost."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
+
+import attrs
 
 from raftlog.errors import DecodeError, RepairRefusedError
 from raftlog.file_system import FileSystem, join
 from raftlog.offsets import EpochEntry
+from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.file_names import FileKind, parse_file_name
 from raftlog.records.rules import Severity
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
@@ -16,12 +19,14 @@ from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.replicas import usable_snapshots
 from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
+from raftlog.tools.auditing.survey.version_rules import PartOfFile, any_sets_version
 from raftlog.tools.repair.evidence_of_sources import check_clusters
 from raftlog.tools.repair.sources import Source, current_files
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot
 from raftlog.tools.salvage.identity import plan_owner
 from raftlog.tools.salvage.longest_log import LongestLog, ReplicaFiles, find_longest_log
 from raftlog.tools.salvage.losses import (
+    described_records,
     doubted_words,
     dropped_words,
     find_losses,
@@ -29,9 +34,9 @@ from raftlog.tools.salvage.losses import (
     witnesses_of,
 )
 from raftlog.tools.salvage.merging import Piece
-from raftlog.tools.salvage.metadata_version import Part, any_sets_version
+from raftlog.tools.salvage.replacing import begins_after, read_batch_at, replaced_batch, with_batch_apart
 from raftlog.tools.salvage.runs import NamedSegment
-from raftlog.tools.salvage.salvage_plan import Owner, Salvage, TakenFile
+from raftlog.tools.salvage.salvage_plan import Owner, Replacement, Salvage, TakenFile
 from raftlog.tools.salvage.winning import Known
 
 SMALL_FILES: Final = frozenset(
@@ -41,8 +46,21 @@ SMALL_FILES: Final = frozenset(
 _BOOTSTRAP: Final = join(METADATA_DIRECTORY_NAME, snapshot_name(BOOTSTRAP_SNAPSHOT_ID))
 
 
+@attrs.frozen
+class SalvageRequest:
+    """What is asked for.
+
+    Attributes:
+        node_id: of the node that the result is for; None for the log alone.
+        replace: offsets of records to take out.
+    """
+
+    node_id: int | None = None
+    replace: frozenset[int] = frozenset()
+
+
 def plan_salvage(
-    file_system: FileSystem, sources: Sequence[Source], evidence: Sequence[PartitionEvidence], node_id: int | None
+    file_system: FileSystem, sources: Sequence[Source], evidence: Sequence[PartitionEvidence], request: SalvageRequest
 ) -> Salvage:
     """Return what is to be done.
 
@@ -50,15 +68,16 @@ def plan_salvage(
         file_system: of the sources; it is only read.
         sources: log directories of one cluster; their nodes are stopped.
         evidence: of all of them, with that of ``SMALL_FILES``.
-        node_id: of the node that the result is for; None for the log alone.
+        request: what is asked for.
 
     Raises:
         ForeignDirectoryError: the sources are of different clusters.
         DecodeError: no source has a log, or no log can be begun.
-        RepairRefusedError: two lineages are proven, or the result would be one that no node may start on.
+        RepairRefusedError: two lineages are proven, or the result would be one that no node may start on, or a record
+            must not be taken out.
         StorageError: a file cannot be read.
     """
-    return _Planning(file_system, sources, evidence).planned(node_id)
+    return _Planning(file_system, sources, evidence).planned(request)
 
 
 class _Planning:
@@ -82,7 +101,7 @@ class _Planning:
         self._names = source_names(directories, self._witnesses)
         self._places = {each.place.log_directory: each for each in evidence if not each.is_raft}
 
-    def planned(self, node_id: int | None) -> Salvage:
+    def planned(self, request: SalvageRequest) -> Salvage:
         found = self._found()
         chosen = found.chosen
         if chosen is None:
@@ -90,7 +109,8 @@ class _Planning:
                 "no log can be made: no sound batch of offset 0 is here, and no sound snapshot with what is after it",
                 path=self._sources[0].directory,
             )
-        files = tuple(self._files(chosen, has_owner=node_id is not None))
+        chosen, replacements = self._without(chosen, request.replace, found)
+        files = tuple(self._files(chosen, has_owner=request.node_id is not None))
         sets_version = self._sets_version(chosen)
         proofs = self._view.judgement.proofs[:1]
         return Salvage(
@@ -110,7 +130,9 @@ class _Planning:
             tuple(dropped_words(found, self._names, self._witnesses)),
             tuple(doubted_words(found, chosen, self._names)),
             sets_version,
-            self._owner(node_id),
+            replacements,
+            tuple(sorted(offset for offset in request.replace if offset < chosen.start_offset)),
+            self._owner(request.node_id),
         )
 
     def _found(self) -> LongestLog:
@@ -152,6 +174,39 @@ class _Planning:
         there = {copy.key for copy in copies if copy.key is not None and voters.is_voter(copy.key)}
         return len(voters) > 0 and len(there) >= voters.majority_size
 
+    # Records to take out
+
+    def _without(
+        self, chosen: Chosen, offsets: Collection[int], found: LongestLog
+    ) -> tuple[Chosen, tuple[Replacement, ...]]:
+        """Return a log without some records, and the batches in which they become no-ops."""
+        batches: dict[int, tuple[RecordBatch, list[int]]] = {}
+        for offset in sorted(offsets, reverse=True):  # Where the log begins after one, those before it are gone, too.
+            if offset >= chosen.end.offset:
+                raise RepairRefusedError(f"--replace {offset}: the log ends at offset {chosen.end.offset} (exclusive)")
+            if offset < chosen.start_offset:
+                continue
+            piece = next(each for each in chosen.pieces if each.start_offset <= offset < each.end_offset)
+            batch = read_batch_at(self._part(piece).path, piece, offset)
+            after = begins_after(chosen, batch)
+            if after is not None and batch.base_offset not in batches:
+                chosen = after
+            else:
+                chosen = attrs.evolve(chosen, pieces=with_batch_apart(chosen.pieces, batch))
+                batches.setdefault(batch.base_offset, (batch, []))[1].insert(0, offset)
+        return chosen, tuple(self._replacement(*batches[start], found) for start in sorted(batches))
+
+    def _replacement(self, batch: RecordBatch, offsets: Sequence[int], found: LongestLog) -> Replacement:
+        replaced_batch(batch, offsets)  # It refuses what must not be replaced.
+        first = offsets[0]
+        holders = [
+            number
+            for number, log in enumerate(found.logs)
+            if found.winner.ends[number] > first and any(run.start_offset <= first < run.end_offset for run in log.runs)
+        ]
+        words = (line for each in offsets for line in described_records(self._witnesses[holders[0]], each, each + 1))
+        return Replacement(batch.base_offset, tuple(offsets), tuple(holders), tuple(words))
+
     # What is beside the log
 
     def _files(self, chosen: Chosen, *, has_owner: bool) -> Iterator[TakenFile]:
@@ -186,20 +241,20 @@ class _Planning:
         Raises:
             RepairRefusedError: it does not, and a source does: it is a log of Kafka's, which dies of that.
         """
-        parts = [Part(self._sources[each.source].path(each.name)) for each in chosen.snapshots[-1:]]
+        parts = [PartOfFile(self._sources[each.source].path(each.name)) for each in chosen.snapshots[-1:]]
         parts += map(self._part, chosen.pieces) if chosen.start_offset == 0 else ()
         if any_sets_version(parts):
             return True
-        if any_sets_version(Part(path) for source in self._sources for path in _paths_of_batches(source)):
+        if any_sets_version(PartOfFile(path) for source in self._sources for path in _paths_of_batches(source)):
             raise RepairRefusedError(
                 f"the result would have the records up to offset {chosen.end.offset - 1}, and none that sets"
                 " metadata.version, which other records here do: Kafka does not start on such a log"
             )
         return False
 
-    def _part(self, piece: Piece) -> Part:
+    def _part(self, piece: Piece) -> PartOfFile:
         path = self._sources[piece.source].path(join(METADATA_DIRECTORY_NAME, piece.file))
-        return Part(path, piece.position, piece.end_position)
+        return PartOfFile(path, piece.position, piece.end_position)
 
     def _owner(self, node_id: int | None) -> Owner | None:
         if node_id is None:

@@ -60,7 +60,10 @@ def make_parser() -> Parser:
             "For damaged replicas of a metadata log: plan, and then make, a log directory with the longest log that can"
             " be vouched for. What is bad in one replica is taken from another; a hole is never stepped over."
         ),
-        usage=f"{_PROGRAM} SRC [SRC...] --plan FILE [--node-id N]\n       {_PROGRAM} --apply FILE --out NEW",
+        usage=(
+            f"{_PROGRAM} SRC [SRC...] --plan FILE [--node-id N] [--replace OFFSET]\n"
+            f"       {_PROGRAM} --apply FILE --out NEW"
+        ),
         epilog=(
             "Give the directories of all nodes that can be read, brokers' too: each may have what the others lack, a"
             f" snapshot for example. Stop all nodes first. {_EXIT_CODES}"
@@ -76,6 +79,14 @@ def make_parser() -> Parser:
         metavar="N",
         help="give the directory to this node, with its own quorum-state if that is here (default: only the log)",
     )
+    parser.add_argument(
+        "--replace",
+        type=int,
+        action="append",
+        default=[],
+        metavar="OFFSET",
+        help="take this record out, which nodes die of: by a snapshot, or a no-op in its place (may be given again)",
+    )
     parser.add_argument("--apply", metavar="FILE", help="make a directory from the plan in this file")
     parser.add_argument("--out", metavar="NEW", help="the log directory to make; it must not exist")
     add_processes_option(parser)
@@ -90,6 +101,7 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
     else:
         needed = {"--out": given.out}
         foreign = {"SRC": given.directories or None, "--plan": given.plan, "--node-id": given.node_id}
+        foreign["--replace"] = given.replace or None
     for name, value in needed.items():
         if not value:
             parser.error(f"{name} is missing: {'a plan' if given.apply is None else '--apply'} needs it")
@@ -98,6 +110,9 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
             parser.error(f"{name} belongs to the other step: {'--apply' if given.apply is None else '--plan'}")
     if given.node_id is not None and not 0 <= given.node_id < 1 << 31:
         parser.error(f"--node-id {given.node_id}: a node id is from 0 to 2147483647")
+    for offset in given.replace:
+        if offset < 0:
+            parser.error(f"--replace {offset}: an offset is 0 or more")
 
 
 def _plan(given: argparse.Namespace) -> Fact:
@@ -107,10 +122,11 @@ def _plan(given: argparse.Namespace) -> Fact:
     for source in sources:
         check_is_stopped(source)
     from raftlog.tools.repair.evidence_of_sources import evidence_of  # Slow to import: numpy comes with it.
-    from raftlog.tools.salvage.planning import SMALL_FILES, plan_salvage
+    from raftlog.tools.salvage.planning import SMALL_FILES, SalvageRequest, plan_salvage
 
     evidence = evidence_of(sources, given.processes, SMALL_FILES)
-    salvage = plan_salvage(LocalFileSystem(), sources, evidence, given.node_id)
+    request = SalvageRequest(given.node_id, frozenset(given.replace))
+    salvage = plan_salvage(LocalFileSystem(), sources, evidence, request)
     for source in sources:
         check_unchanged(source, reads=False)
     RepairPlan.of(VERB, sources, salvage).save(given.plan)

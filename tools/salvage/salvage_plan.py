@@ -40,6 +40,23 @@ class Loss:
 
 
 @attrs.frozen
+class Replacement:
+    """A batch in which records become no-ops.
+
+    Attributes:
+        start_offset: of the batch, which is a piece of the log by itself.
+        offsets: of the records, ascending.
+        holders: numbers of the sources whose logs have these records.
+        words: what the records were, in sentences.
+    """
+
+    start_offset: int
+    offsets: tuple[int, ...]
+    holders: tuple[int, ...]
+    words: tuple[str, ...]
+
+
+@attrs.frozen
 class Owner:
     """The node that the new directory is for.
 
@@ -75,6 +92,8 @@ class Salvage:
         dropped: records of single sources that are not of the lineage, or not known to be, in sentences.
         doubted: batches for whose place or epoch nothing vouches, in sentences.
         sets_version: whether a record sets metadata.version.
+        replacements: batches with records that become no-ops, ascending.
+        passed: offsets of records that were to be replaced, and are below the log's start, in its snapshots alone.
         owner: None if only the log is made.
     """
 
@@ -94,6 +113,8 @@ class Salvage:
     dropped: tuple[str, ...]
     doubted: tuple[str, ...]
     sets_version: bool
+    replacements: tuple[Replacement, ...]
+    passed: tuple[int, ...]
     owner: Owner | None
 
     @property

@@ -33,6 +33,7 @@ def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> I
     yield from (_conflict_line(conflict, sources) for conflict in salvage.conflicts)
     yield from (f"Not used: {line}" for line in salvage.dropped)
     yield from (f"Nothing vouches for its place or epoch: {line}" for line in salvage.doubted)
+    yield from _replacement_lines(salvage, sources)
     if not salvage.sets_version:
         yield "No record anywhere sets metadata.version: if this is a log of Kafka, Kafka 4 does not start on it."
     yield ""
@@ -72,6 +73,21 @@ def _loss_lines(salvage: Salvage) -> Iterator[str]:
 def _loss_line(loss: Loss) -> str:
     size = f" ({loss.size_bytes:,} bytes)" if loss.size_bytes else ""
     return f"Lost: {offsets_text(loss.start_offset, loss.end_offset)}{size}: {loss.reason}."
+
+
+def _replacement_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
+    if salvage.passed:
+        offsets = ids_text(salvage.passed)
+        yield f"Passed: the log begins after the records at {offsets}: what they have done is in the snapshot alone."
+    for each in salvage.replacements:
+        yield f"Replaced: {ids_text(each.offsets)} by a no-op, at the same offset and in the same epoch. It was:"
+        yield from (f"  {line}" for line in each.words)
+        holders = ids_text(sources[number].directory for number in each.holders)
+        yield (
+            f"  {holders} have the record itself, as every other node may whose log reaches offset {each.offsets[0]}:"
+            " brokers, too. Move their __cluster_metadata-0 aside before they start: they would have other bytes there,"
+            " and nothing would notice."
+        )
 
 
 def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
@@ -116,6 +132,7 @@ def made_words(salvage: Salvage, sources: Sequence[Source], out: str, findings: 
     if not findings:
         yield "The audit says nothing."
     yield ""
+    yield from _replacement_lines(salvage, sources)
     yield from _owner_lines(salvage, sources)
     yield from _next_lines(salvage.owner, out)
 

@@ -6,13 +6,17 @@ sets metadata.version. Logs of other state machines have no such file, or it doe
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
+
+import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.records.batches.batch import CONTROL_FLAG, RecordBatch
+from raftlog.records.batches.iterator import split
 from raftlog.records.files.file_names import FileKind
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
 from raftlog.tools.catalogue.findings import Finding
@@ -53,16 +57,47 @@ class VersionSearch:
         may_set = _find(table.run.data) is not None
         if may_set or table.may_be_compressed:
             candidates = ~table.are_control if may_set else ~table.are_control & (table.attributes & _CODEC != 0)
-            self.found = any(sets_version(table.run.batch(row)) for row in candidates.nonzero()[0].tolist())
+            self.found = any(_sets_version(table.run.batch(row)) for row in candidates.nonzero()[0].tolist())
 
 
-def sets_version(batch: RecordBatch) -> bool:
+def _sets_version(batch: RecordBatch) -> bool:
     """Whether a batch contains the bytes that set it, without a check that they are the whole value of a record."""
     try:
         area = batch.record_area() if batch.attributes & _CODEC else batch.buffer
     except (DecodeError, MissingExtraError):
         return True
     return _find(area) is not None
+
+
+@attrs.frozen
+class PartOfFile:
+    """A part of a file of batches.
+
+    Attributes:
+        path: of the file.
+        position, end_position: inclusive and exclusive; None stands for the end of the file.
+    """
+
+    path: str
+    position: int = 0
+    end_position: int | None = None
+
+
+def any_sets_version(parts: Iterable[PartOfFile]) -> bool:
+    """Whether a sound batch in some parts of segments or snapshots sets metadata.version. Reading ends where one does.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    return any(map(_sets_version, _data_batches(parts)))
+
+
+def _data_batches(parts: Iterable[PartOfFile]) -> Iterator[RecordBatch]:
+    for part in parts:
+        with FileSource(part.path) as source:
+            for piece in split(source, start=part.position, stop=part.end_position):
+                if isinstance(piece, RecordBatch) and not piece.is_control:
+                    yield piece
 
 
 def judge_version(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
