@@ -29,13 +29,13 @@ def review(
         RepairRefusedError: the audit finds damage that no source has, or that is not excused.
         MissingExtraError: a package of an extra is not installed.
     """
-    findings = tuple(_findings(directory))
-    serious = [each for each in findings if _is_serious(each)]
+    findings = tuple(findings_of(directory))
+    serious = [each for each in findings if is_serious(each)]
     if serious:
         known = {
             each.rule
             for source in sources
-            for each in _findings(source.path(METADATA_DIRECTORY_NAME))
+            for each in findings_of(source.path(METADATA_DIRECTORY_NAME))
             if is_excused(each.rule)
         }
         for finding in serious:
@@ -44,10 +44,12 @@ def review(
     return findings
 
 
-def _findings(path: str) -> Iterator[Finding]:
+def findings_of(path: str) -> Iterator[Finding]:
+    """Audit a directory, and yield what is not harmless."""
     found = (finding for judged in audit([path], 1) for finding in judged.findings)
     return (finding for finding in found if finding.severity > Severity.HARMLESS)
 
 
-def _is_serious(finding: Finding) -> bool:
+def is_serious(finding: Finding) -> bool:
+    """Whether a finding is damage, or says that a file could not be read."""
     return finding.severity >= Severity.DAMAGED or finding.rule in UNREADABLE_RULES

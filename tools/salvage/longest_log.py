@@ -34,6 +34,7 @@ class ReplicaFiles:
         checkpoint: entries of its ``leader-epoch-checkpoint``, ascending; empty if it cannot be read.
         owner: its node. Equal values are copies of one disk, which do not vouch for each other.
         state_epoch: epoch of its quorum-state; None if that cannot be read.
+        has_losses: whether something in it is known to be damaged or gone.
     """
 
     directory: str
@@ -41,6 +42,7 @@ class ReplicaFiles:
     checkpoint: tuple[EpochEntry, ...] = ()
     owner: object = None
     state_epoch: int | None = None
+    has_losses: bool = False
 
 
 @attrs.frozen
@@ -71,7 +73,7 @@ def find_longest_log(
         replicas: of one log. Nothing is written.
         snapshots: the sound ones above offset 0.
         proven: what is proven to be committed.
-        is_majority: says whether some replicas, by number, are those of a majority of the voters.
+        is_majority: says whether some replicas, by number, are those of a majority of the voters before an offset.
 
     Raises:
         StorageError: a file cannot be read.
@@ -79,6 +81,7 @@ def find_longest_log(
     logs = vouched_logs(replicas)
     known = [_known(each, log) for each, log in zip(replicas, logs, strict=True)]
     claims = [claim for each, log in zip(replicas, logs, strict=True) for claim in _claims(each, log)]
+    snapshots = [each for each in snapshots if _is_vouched(each, snapshots, replicas, logs)]
     found = winner(known, (each.id for each in snapshots), proven, claims)
     if found is None:
         return None
@@ -93,6 +96,29 @@ def find_longest_log(
     return LongestLog(logs, found, merged, tuple(of_lineage), choose(merged, of_lineage))
 
 
+def _is_vouched(
+    snapshot: FoundSnapshot,
+    snapshots: Sequence[FoundSnapshot],
+    replicas: Sequence[ReplicaFiles],
+    logs: Sequence[VouchedLog],
+) -> bool:
+    """Whether something says that a log has reached a snapshot's end: a file's name alone may be wrong.
+
+    A log has records there, or another node has such a snapshot. If the replica has lost records, the name counts.
+    """
+    offset = snapshot.offset
+    if replicas[snapshot.source].has_losses:
+        return True
+    if any(run.start_offset <= offset <= run.end_offset for log in logs for run in log.runs):
+        return True
+    owners = _owners(replicas)
+    return any(each.id == snapshot.id and owners[each.source] != owners[snapshot.source] for each in snapshots)
+
+
+def _owners(replicas: Sequence[ReplicaFiles]) -> list[object]:
+    return [each.directory if each.owner is None else each.owner for each in replicas]
+
+
 def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:
     """Return what of each replica can be vouched for.
 
@@ -100,13 +126,12 @@ def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:
         StorageError: a file cannot be read.
     """
     logs = [vouch(_runs(each), frozenset(each.checkpoint)) for each in replicas]
-    owners = [each.directory if each.owner is None else each.owner for each in replicas]
 
     def are_equal(one: NumberedRun, other: NumberedRun) -> bool:
         pieces = [_bytes(f"{replicas[number].directory}/{run.file}", run) for number, run in (one, other)]
         return all(left == right for left, right in zip(*pieces, strict=True))
 
-    return with_second_copies(logs, owners, are_equal)
+    return with_second_copies(logs, _owners(replicas), are_equal)
 
 
 def _runs(replica: ReplicaFiles) -> Iterator[Run]:

@@ -101,8 +101,8 @@ class Merged:
 
 Reader: TypeAlias = Callable[[int], Iterator[tuple[str, RecordBatch]]]
 """Yields the batches of a source that may be used, with the names of their files, by ascending offset."""
-IsMajority: TypeAlias = Callable[[Sequence[int]], bool]
-"""Says whether some sources are those of a majority of the voters."""
+IsMajority: TypeAlias = Callable[[Sequence[int], int], bool]
+"""Says whether some sources are those of a majority of the voters, before an offset."""
 
 
 def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterator[tuple[str, RecordBatch]]:
@@ -174,7 +174,8 @@ class _Merging:
         here = [number for number in self._ranks if number in self._next and self._next[number][1].base_offset < end]
         sides = self._sides(here)
         if len(sides) > 1:
-            sides = [self._settle(start, sides)] if any(map(self._is_majority, sides)) else self._part(start, sides)
+            is_settled = any(self._is_majority(side, start) for side in sides)
+            sides = [self._settle(start, sides)] if is_settled else self._part(start, sides)
         if sides:
             self._take(sides[0])
         for number in here:
@@ -195,7 +196,7 @@ class _Merging:
 
     def _settle(self, start: int, sides: Sequence[Sequence[int]]) -> list[int]:
         """Leave out all but the batch of a majority, and return the sources that have it."""
-        side = next(side for side in sides if self._is_majority(side))
+        side = next(side for side in sides if self._is_majority(side, start))
         self._leave_out(start, side, sides, is_settled=True)
         return list(side)
 

@@ -21,6 +21,7 @@ from raftlog.tools.auditing.history.replicas import usable_snapshots
 from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
 from raftlog.tools.auditing.survey.version_rules import PartOfFile, any_sets_version
 from raftlog.tools.repair.evidence_of_sources import check_clusters
+from raftlog.tools.repair.reviewing import findings_of, is_serious
 from raftlog.tools.repair.sources import Source, current_files
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot
 from raftlog.tools.salvage.identity import plan_owner
@@ -160,18 +161,26 @@ class _Planning:
             () if witness.evidence is None else _checkpoint(witness.evidence),
             None if witness.copy is None else witness.copy.key,
             None if witness.copy is None else witness.copy.state_epoch,
+            witness.copy is None or witness.copy.has_damage or not witness.copy.is_sound,
         )
 
     def _snapshots(self) -> Iterator[FoundSnapshot]:
-        for number, witness in enumerate(self._witnesses):
-            for snapshot_id in () if witness.evidence is None else usable_snapshots(witness.evidence):
+        """Yield the sound snapshots, without those that the log beside them contradicts."""
+        for number, (source, witness) in enumerate(zip(self._sources, self._witnesses, strict=True)):
+            ids = [] if witness.evidence is None else usable_snapshots(witness.evidence)
+            path = source.path(METADATA_DIRECTORY_NAME)
+            wrong = {each.path for each in findings_of(path) if is_serious(each)} if ids else set()
+            for snapshot_id in ids:
                 name = join(METADATA_DIRECTORY_NAME, snapshot_name(snapshot_id))
-                yield FoundSnapshot(number, name, snapshot_id.offset, snapshot_id.epoch)
+                if source.path(name) not in wrong:
+                    yield FoundSnapshot(number, name, snapshot_id.offset, snapshot_id.epoch)
 
-    def _is_majority(self, numbers: Sequence[int]) -> bool:
-        voters = self._view.voters
+    def _is_majority(self, numbers: Sequence[int], offset: int) -> bool:
+        """Whether some sources are of a majority of the voters in force before an offset, by their own logs."""
         copies = [copy for number in numbers if (copy := self._witnesses[number].copy) is not None]
-        there = {copy.key for copy in copies if copy.key is not None and voters.is_voter(copy.key)}
+        named = (copy.voters_before(offset) for copy in copies)
+        voters = next((each.voters for each in named if each is not None), self._view.voters)
+        there = {copy.key.id for copy in copies if copy.key is not None and voters.is_voter(copy.key)}
         return len(voters) > 0 and len(there) >= voters.majority_size
 
     # Records to take out

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads one replica's log as runs: sound batches of one epoch that follow each other, byte by byte.
 
+A batch is sound if its CRC holds, and its numbers, its control records and the form of its records are possible.
+
 A run is as small as a run of a thousand batches: what is kept grows with the epochs and the faults of a log, not with
 its size.
 """
@@ -11,8 +13,9 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import RaftLogError
+from raftlog.errors import DecodeError, RaftLogError
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.control_batch import control_batch_problem
 from raftlog.records.batches.iterator import ByteSource, split
 from raftlog.records.messages.control import ControlRecordType, read_control_key
 
@@ -76,11 +79,12 @@ def read_runs(source: ByteSource, segment: NamedSegment, next_base_offset: int |
 
     Raises:
         StorageError: the disk failed.
+        MissingExtraError: a batch is compressed, and the codec's package is not installed.
     """
     growing: _Growing | None = None
     before: int | None = segment.base_offset  # Where the next batch starts, by what is directly before it.
     for piece in split(source):
-        if not isinstance(piece, RecordBatch) or not _is_possible(piece):
+        if not isinstance(piece, RecordBatch) or not _is_sound(piece):
             before = None
             continue
         is_linked = before == piece.base_offset
@@ -128,11 +132,19 @@ def next_bases(segments: Sequence[NamedSegment]) -> Iterable[tuple[NamedSegment,
     return zip_longest(segments, [each.base_offset for each in segments[1:]])
 
 
-def _is_possible(batch: RecordBatch) -> bool:
-    """Whether the numbers of a header that no CRC covers can be those of any log."""
+def _is_sound(batch: RecordBatch) -> bool:
+    """Whether a batch whose CRC holds can be one that a raft leader has written: a writer may be faulty, too."""
     if min(batch.base_offset, batch.partition_leader_epoch, batch.last_offset_delta) < 0:
         return False
-    return bool(batch.base_offset <= _LAST_OFFSET - batch.last_offset_delta - 1)
+    count: int = batch.record_count
+    if count != batch.last_offset_delta + 1 or batch.base_offset > _LAST_OFFSET - count:
+        return False
+    if batch.is_control:
+        return control_batch_problem(batch) is None
+    try:
+        return sum(1 for _ in batch.records(check_crc=False)) == count
+    except DecodeError:
+        return False
 
 
 def _is_of_epoch(batch: RecordBatch, epoch: int) -> bool:

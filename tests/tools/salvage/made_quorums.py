@@ -219,7 +219,8 @@ class Disk:
         segments = tuple(NamedSegment(name, int(name[:20])) for name in sorted(self.contents))
         checkpoint = tuple(self.checkpoint) if self.has_checkpoint else ()
         state_epoch = self.log[-1].epoch if self.log else None
-        return ReplicaFiles(str(self.path / LOG), segments, checkpoint, owner, state_epoch)
+        has_losses = len(self.intact) < len(self.log)
+        return ReplicaFiles(str(self.path / LOG), segments, checkpoint, owner, state_epoch, has_losses)
 
     @property
     def checkpoint(self) -> list[EpochEntry]:

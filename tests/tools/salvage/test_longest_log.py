@@ -2,7 +2,7 @@
 """The longest log that replicas can vouch for, of small quorums whose whole past is known."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.salvage.choosing import FoundSnapshot
 from raftlog.tools.salvage.longest_log import LongestLog, find_longest_log
-from raftlog.tools.salvage.merging import Piece
+from raftlog.tools.salvage.merging import IsMajority, Piece
 from raftlog.tools.salvage.winning import Known
 from tests.tools.salvage.made_quorums import (
     DAMAGE,
@@ -43,7 +43,7 @@ def salvage(
     disks: Sequence[Disk],
     snapshots: Sequence[FoundSnapshot] = (),
     proven: Known = NOTHING,
-    is_majority: Callable[[Sequence[int]], bool] = lambda _: False,
+    is_majority: IsMajority = lambda *_: False,
 ) -> LongestLog | None:
     """Write disks, and find the longest log."""
     files = [disk.written(number) for number, disk in enumerate(disks)]
@@ -122,10 +122,14 @@ def plant(disks: Sequence[Disk], damage: Sequence[tuple[int, str, int, int]]) ->
 
 
 def draw_snapshots(past: Past, data: st.DataObject) -> list[FoundSnapshot]:
-    """Some snapshots of committed records."""
-    numbers = data.draw(st.sets(st.integers(0, 12), max_size=2), "snapshots")
-    ends = [past.committed[number] for number in sorted(numbers) if number < len(past.committed)]
-    return [FoundSnapshot(0, f"{batch.end}", batch.end, batch.epoch) for batch in ends]
+    """Some snapshots of committed records, each of a replica that has had them."""
+    found = []
+    for number in data.draw(st.sets(st.integers(0, 12), max_size=2), "snapshots"):
+        if number < len(past.committed):
+            batch = past.committed[number]
+            source = data.draw(st.sampled_from([each for each, log in enumerate(past.logs) if batch in log]))
+            found.append(FoundSnapshot(source, f"{batch.end}", batch.end, batch.epoch))
+    return found
 
 
 # Examples
@@ -222,7 +226,7 @@ def test_a_majority_settles_such_a_conflict(tmp_path: Path) -> None:
     one, other = made((1, 6)), made((1, 3))
     other += [data_batch(7, 1, 2, b"other"), data_batch(9, 1, 9, b"other")]
     disks = [Disk(tmp_path / "a", other), Disk(tmp_path / "b", one), Disk(tmp_path / "c", one)]
-    found = salvage(disks, is_majority=lambda side: len(side) >= 2)
+    found = salvage(disks, is_majority=lambda side, _: len(side) >= 2)
     assert found is not None
     assert found.chosen is not None
     assert bytes_of(disks, found.chosen.pieces) == b"".join(batch.data for batch in one)
@@ -263,11 +267,11 @@ def test_a_batch_that_is_alone_needs_a_second_copy(owners: tuple[str, str], end:
     for disk in disks:
         disk.damage("byte", 2, 5)
     files = [disk.written(owner) for disk, owner in zip(disks, owners, strict=True)]
-    found = find_longest_log(files, [FoundSnapshot(0, "s", 5, 1)], NOTHING, lambda _: False)
+    found = find_longest_log(files, [FoundSnapshot(0, "s", 5, 1)], NOTHING, lambda *_: False)
     assert found is not None
     assert found.chosen is not None
     assert found.chosen.end.offset == end
-    alone = find_longest_log(files[:1], [FoundSnapshot(0, "s", 5, 1)], NOTHING, lambda _: False)
+    alone = find_longest_log(files[:1], [FoundSnapshot(0, "s", 5, 1)], NOTHING, lambda *_: False)
     assert alone is not None
     assert alone.chosen is not None
     assert (alone.chosen.pieces, alone.chosen.end.offset) == ((), 5)
