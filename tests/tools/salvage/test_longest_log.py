@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.checksum import crc32c
 from raftlog.tools.salvage.choosing import FoundSnapshot
 from raftlog.tools.salvage.longest_log import LongestLog, find_longest_log
 from raftlog.tools.salvage.merging import IsMajority, Piece
@@ -286,3 +287,37 @@ def test_the_name_of_the_next_file_vouches_for_a_place(tmp_path: Path) -> None:
     assert found is not None
     assert found.chosen is not None
     assert bytes_of([disk], found.chosen.pieces) == log[3].data + log[4].data
+
+
+def test_the_name_of_a_snapshot_is_not_enough(tmp_path: Path) -> None:
+    """No log reaches its end: it counts if another node has it too, or if its own log has lost something."""
+    log = made((1, 4))
+    disks = [Disk(tmp_path / "a", log), Disk(tmp_path / "b", log)]
+    renamed = [FoundSnapshot(number, "s", 99, 1) for number in (0, 1)]
+
+    def end_with(snapshots: Sequence[FoundSnapshot]) -> int:
+        found = salvage(disks, snapshots)
+        assert found is not None
+        assert found.chosen is not None
+        return found.chosen.end.offset
+
+    assert end_with(renamed[:1]) == 9
+    assert end_with(renamed) == 99
+    disks[0].damage("byte", 4, 5)
+    assert end_with(renamed[:1]) == 99
+    assert end_with(renamed[1:]) == 9
+
+
+def test_a_batch_of_impossible_form_is_damage(tmp_path: Path) -> None:
+    """A writer was faulty: the CRC holds, and the header says more records than there are. It has no side."""
+    log = made((1, 4))
+    malformed = bytearray(log[2].data)
+    malformed[57:61] = (3).to_bytes(4, "big")
+    malformed[17:21] = crc32c(malformed[21:]).to_bytes(4, "big")
+    wrong = [*log[:2], Batch(3, 5, 1, False, bytes(malformed)), *log[3:]]
+    disks = [Disk(tmp_path / "a", wrong), Disk(tmp_path / "b", log)]
+    for used, end in ((disks[:1], 3), (disks, 9), (disks[::-1], 9)):
+        found = salvage(used)
+        assert found is not None
+        assert found.chosen is not None
+        assert (found.chosen.end.offset, found.merged.conflicts) == (end, ())

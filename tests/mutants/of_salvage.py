@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A salvaged log that is no log of the quorum: what is vouched for, which lineage wins, and what is merged."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.tools.salvage import choosing, identity, longest_log, runs, vouching, winning
+from raftlog.tools.salvage.merging import Stretch, _Merging
+from raftlog.tools.salvage.salvage_plan import Owner
+from raftlog.tools.salvage.vouching import VouchedLog
+from raftlog.uuid_text import uuid_to_text
+from tests.mutants.planting import Mutant, Wrong, instead, swapped
+
+LONGEST: Final = "tests/tools/salvage/test_longest_log.py"
+SALVAGE: Final = "tests/tools/salvage/test_salvage.py"
+
+
+def _all_vouched(given: Any, _: Any) -> VouchedLog:
+    return VouchedLog(tuple(sorted(given, key=lambda run: run.start_offset)), ())
+
+
+def _any_owner(right: Wrong) -> Wrong:
+    return lambda logs, owners, are_equal: right(logs, list(range(len(logs))), are_equal)
+
+
+def _nothing_proven(right: Wrong) -> Wrong:
+    return lambda replicas, snapshots, _, claims=(): right(replicas, snapshots, winning.Known({}), claims)
+
+
+def _no_claims(right: Wrong) -> Wrong:
+    return lambda replicas, snapshots, proven, _=(): right(replicas, snapshots, proven)
+
+
+def _all_of_each(right: Wrong) -> Wrong:
+    return lambda lineage, replica: max(right(lineage, replica), replica.end.offset)
+
+
+def _over_holes(right: Wrong) -> Wrong:
+    def choose(merged: Any, snapshots: Any) -> Any:
+        pieces = tuple(piece for stretch in merged.stretches for piece in stretch.pieces)
+        joined = (Stretch(pieces),) if pieces else ()
+        return right(attrs.evolve(merged, stretches=joined), snapshots)
+
+    return choose
+
+
+def _of_any_end(right: Wrong) -> Wrong:
+    def of_stretch(stretch: Any, usable: Any, stretches: Any) -> Any:
+        first = stretch.pieces[0]
+        whole = attrs.evolve(first, start_offset=0)
+        found = right(attrs.evolve(stretch, pieces=(whole, *stretch.pieces[1:])), usable, stretches)
+        return found and attrs.evolve(found, pieces=stretch.pieces, start_offset=first.start_offset)
+
+    return of_stretch
+
+
+def _the_first(self: Any, _: int, sides: Any) -> Any:
+    return [sides[0]]
+
+
+def _by_id_alone(right: Wrong) -> Wrong:
+    def plan_owner(file_system: Any, node_id: int, sources: Any, witnesses: Any, voters: Any) -> Any:
+        keys = [each.copy.key for each in witnesses if each.copy and each.copy.key and each.copy.key.id == node_id]
+        found = right(file_system, node_id, sources, witnesses, voters)
+        if not keys or keys[0].directory_id is None:
+            return found
+        return Owner(node_id, uuid_to_text(keys[0].directory_id), found.state_source)
+
+    return plan_owner
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-salvage-header",
+        "the base offset and the epoch of a batch follow from something else",
+        "DefaultRecordBatch: the CRC begins after them",
+        instead(vouching, "vouch", _all_vouched),
+        (LONGEST,),
+    ),
+    Mutant(
+        "R-salvage-same-disk",
+        "a copy of the same disk vouches for nothing",
+        "PAR/CTRL (FAST'18)",
+        swapped(vouching, "with_second_copies", _any_owner),
+        (f"{LONGEST}::test_a_batch_that_is_alone_needs_a_second_copy",),
+    ),
+    Mutant(
+        "R-salvage-proven",
+        "a later epoch does not win against what is proven",
+        "Raft (Ongaro) 5.4.1",
+        swapped(winning, "winner", _nothing_proven),
+        (f"{LONGEST}::test_epochs_decide_and_what_is_proven_decides_before_them",),
+    ),
+    Mutant(
+        "R-salvage-replaced",
+        "records after the start of a later epoch that is gone were replaced",
+        "Raft (Ongaro) 5.3",
+        swapped(winning, "winner", _no_claims),
+        (f"{LONGEST}::test_an_epoch_of_which_only_the_start_is_known_ends_the_log", LONGEST),
+    ),
+    Mutant(
+        "R-salvage-branch",
+        "of another replica counts only what is of the lineage that wins",
+        "Raft (Ongaro) 5.3",
+        swapped(winning, "_end_in", _all_of_each),
+        (LONGEST,),
+    ),
+    Mutant(
+        "R-salvage-hole",
+        "a hole is not stepped over",
+        "KafkaRaftLog: a log has no gaps",
+        swapped(choosing, "choose", _over_holes),
+        (f"{LONGEST}::test_a_hole_is_not_stepped_over",),
+    ),
+    Mutant(
+        "R-salvage-beginning",
+        "a log that begins above offset 0 needs a snapshot of what is before",
+        "KAFKA-14240",
+        swapped(choosing, "_of_stretch", _of_any_end),
+        (f"{LONGEST}::test_a_hole_is_not_stepped_over", LONGEST),
+    ),
+    Mutant(
+        "R-salvage-merged",
+        "two batches of one epoch and offset are never merged",
+        "Raft (Ongaro) 5.3",
+        instead(_Merging, "_part", _the_first),
+        (f"{LONGEST}::test_two_batches_of_one_epoch_and_offset_are_never_merged",),
+    ),
+    Mutant(
+        "R-salvage-form",
+        "a batch whose form is impossible is damage",
+        "RecordsIterator",
+        instead(runs, "_is_sound", lambda batch: True),
+        (f"{LONGEST}::test_a_batch_of_impossible_form_is_damage",),
+    ),
+    Mutant(
+        "R-salvage-renamed",
+        "something says that a log has reached the end of a snapshot",
+        "Snapshots#parse: only the name says where it ends",
+        instead(longest_log, "_is_vouched", lambda *_: True),
+        (f"{LONGEST}::test_the_name_of_a_snapshot_is_not_enough",),
+    ),
+    Mutant(
+        "R-salvage-vote",
+        "a node without its election state is a new node",
+        "KIP-853",
+        swapped(identity, "plan_owner", _by_id_alone),
+        (f"{SALVAGE}::test_a_node_without_its_election_state_is_a_new_one",),
+    ),
+)
