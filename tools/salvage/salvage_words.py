@@ -8,7 +8,7 @@ from raftlog.tools.auditing.history.verdict_words import offsets_text
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.merging import Conflict
-from raftlog.tools.salvage.salvage_plan import Loss, Owner, Salvage
+from raftlog.tools.salvage.salvage_plan import Loss, Salvage
 from raftlog.tools.terminal.shell_quoting import shell_quoted
 from raftlog.tools.terminal.value_text import ids_text
 
@@ -36,6 +36,7 @@ def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> I
     yield from _replacement_lines(salvage, sources)
     if not salvage.sets_version:
         yield "No record anywhere sets metadata.version: if this is a log of Kafka, Kafka 4 does not start on it."
+    yield from _given_up_lines(salvage)
     yield ""
     yield from _owner_lines(salvage, sources)
     yield ""
@@ -101,6 +102,15 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
     )
 
 
+def _given_up_lines(salvage: Salvage) -> Iterator[str]:
+    if salvage.losses or salvage.dropped:
+        yield (
+            f"Records at offset {salvage.end_offset} and above, and those of other lineages, are given up. Every other"
+            " node that has some in its log or in a snapshot, brokers too, must have its __cluster_metadata-0 moved"
+            " aside before it starts: a voter that has them could be elected."
+        )
+
+
 def _owner_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
     owner = salvage.owner
     if owner is None:
@@ -134,10 +144,11 @@ def made_words(salvage: Salvage, sources: Sequence[Source], out: str, findings: 
     yield ""
     yield from _replacement_lines(salvage, sources)
     yield from _owner_lines(salvage, sources)
-    yield from _next_lines(salvage.owner, out)
+    yield from _next_lines(salvage, out)
 
 
-def _next_lines(owner: Owner | None, out: str) -> Iterator[str]:
+def _next_lines(salvage: Salvage, out: str) -> Iterator[str]:
+    owner = salvage.owner
     if owner is not None:
         yield f"Let metadata.log.dir or log.dirs of node {owner.node_id} name {out}, or move it to theirs."
         yield (
@@ -145,5 +156,5 @@ def _next_lines(owner: Owner | None, out: str) -> Iterator[str]:
             f" there, in place of its own; its meta.properties must have directory.id={owner.directory_id}."
         )
     yield "All files of it must belong to the user that the node runs as: chown them if that is not you."
-    yield "Every other node whose log has records that this one lacks must have its __cluster_metadata-0 moved aside."
+    yield from _given_up_lines(salvage)
     yield "'raftlog quorum' says who can be elected with it. If no majority is left: raftlog rewrite-voters."

@@ -56,6 +56,25 @@ def test_each_replica_gives_what_the_other_lacks(quorum: Path, tmp_path: Path) -
     assert not [path for path in out.rglob("*") if "raftlog" in path.name or path.name == ".lock"]
 
 
+def test_the_order_of_the_sources_does_not_matter(quorum: Path, tmp_path: Path) -> None:
+    """Nor whether the log directory or the metadata log in it is named, nor whether one is named twice."""
+    spoil(quorum / "n3", 20)
+    spoil(quorum / "n101", 100)
+    logs = []
+    for number, sources in enumerate(
+        [
+            [quorum / "n3", quorum / "n101"],
+            [quorum / "n101", quorum / "n3"],
+            [quorum / "n101" / LOG, quorum / "n3" / LOG, quorum / "n3"],
+        ]
+    ):
+        place = tmp_path / str(number)
+        place.mkdir()
+        logs.append(data(made(place, *sources)))
+        assert len(content(place / "plan")["pieces"]) > 2
+    assert logs[0] == logs[1] == logs[2]
+
+
 @pytest.mark.parametrize("source", ["dynamic-quorum", "static-upgrade", "groups", "mirror", "killed", "data-topics"])
 def test_undamaged_logs_of_every_corpus_stay_as_they_are(source: str, tmp_path: Path) -> None:
     """Of each node's directory that a Kafka left: the same batches, from the same offset on."""
@@ -125,6 +144,7 @@ def test_it_is_said_that_committed_records_are_lost(quorum: Path, tmp_path: Path
             path.write_bytes(path.read_bytes()[:200])
     text = run("salvage", quorum / "n3", "--plan", tmp_path / "plan").text
     assert "COMMITTED RECORDS ARE LOST: offsets 70 to 229 are proven to be committed" in text
+    assert "Records at offset 70 and above, and those of other lineages, are given up." in text
 
 
 def test_a_snapshot_that_is_damaged_too_does_not_count(quorum: Path, tmp_path: Path) -> None:
