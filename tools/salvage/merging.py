@@ -130,8 +130,8 @@ def merge(read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> Merged
 
     Args:
         read: reads a source.
-        ranks: numbers of the sources, the most up-to-date first: of two sides of a conflict that no majority settles,
-            the log goes on with the side of the first of them.
+        ranks: numbers of the sources, the most up-to-date first: after a conflict that no majority settles, the log
+            goes on with the side of the most sources, and then with that of the first of them.
         is_majority: decides conflicts.
 
     Raises:
@@ -201,8 +201,8 @@ class _Merging:
         return list(side)
 
     def _part(self, start: int, sides: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Go on after batches of which none is taken, without the sources of all but the first side."""
-        self._leave_out(start, sides[0], sides, is_settled=False)
+        """Go on after batches of which none is taken, without the sources of all but the largest side."""
+        self._leave_out(start, max(sides, key=len), sides, is_settled=False)
         self._end_stretch()
         return []
 
