@@ -87,8 +87,11 @@ class CommittedHistory:
             check(found == last, "leader-completeness", "leader {} of epoch {}: {}", leader.key, epoch, found)
 
     def note_synced(self, ledger: Ledger) -> None:
-        """Note that a replica has synced its log. In quarantine that counts for nothing."""
-        if ledger.is_quarantined:
+        """Note that a replica has synced its log. That counts for nothing in quarantine, or if a vote may be forgotten.
+
+        What it had promised to a later epoch is forgotten, too.
+        """
+        if ledger.is_quarantined or ledger.is_vote_lost:
             return
         last = ledger.batch_before(ledger.durable_end)
         if last is None or ledger.requested_epoch > last.epoch or last.next_offset != ledger.durable_end:

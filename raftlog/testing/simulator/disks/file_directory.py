@@ -129,8 +129,8 @@ class FileDirectory:
             found = _found_in(log)
         is_damaged = self._is_damaged or self.has_failed
         check_state(self.witness, ledger, store.state, self._requested, may_vote=store.may_vote)
-        self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         ledger.is_vote_lost, ledger.is_refused = not store.may_vote, False
+        self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None
         log.watch(self._watched)
         self.log, self.election_state = log, WatchedElectionState(store, self._watched)

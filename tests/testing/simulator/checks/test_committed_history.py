@@ -59,6 +59,21 @@ def test_a_replica_in_a_later_epoch_does_not_count() -> None:
     assert disks.committed_end == 0
 
 
+def test_a_replica_that_may_have_forgotten_a_vote_does_not_count() -> None:
+    """It may have promised a later epoch; what it had synced before that was lost is counted."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    disks.append((1, 2), 1)
+    disks.sync(1)
+    disks.enter(2, 2)
+    disks.ledgers[2].is_vote_lost = True
+    disks.witness.reopened(disks.ledgers[2], 1, 0)
+    assert disks.committed_end == 0
+    disks.append((3,), 1)
+    disks.sync(3)
+    assert disks.committed_end == 1
+
+
 def test_two_leaders_of_an_epoch() -> None:
     """A second leader of an epoch is a violation; the same one may say so again."""
     disks = QuorumDisks(3)
