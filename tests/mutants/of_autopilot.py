@@ -52,6 +52,13 @@ def _forgetting_removals(right: Wrong) -> Wrong:
 
 MUTANTS: Final = (
     Mutant(
+        "R-pilot-late-return",
+        "a configured voter does not wait for an observer that cannot be spared",
+        "raftlog's own simulator",
+        instead(planning._View, "_spared", lambda view: sorted(view._promoted)),
+        (f"{PLANNING}::test_whatever_voters_a_leader_finds_the_configured_ones_come_back",),
+    ),
+    Mutant(
         "R-pilot-window",
         "a role changes only after a window",
         SOURCE,

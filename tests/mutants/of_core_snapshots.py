@@ -182,6 +182,10 @@ def _though_it_is_superseded(*_: Any) -> bool:
     return False
 
 
+def _of_a_whole_log(core: Any) -> int:
+    return -1 if core.log.is_quarantined else int(core.identity.key.id)
+
+
 def _of_a_sound_log(core: Any) -> Any:
     return core.identity.key.id
 
@@ -452,6 +456,13 @@ MUTANTS: Final = (
         "KRaftControlRecordStateMachine#truncateOldEntries",
         swapped(log_view.ControlRecordView, "trimmed", lambda right: lambda view, end: right(view, end + 1)),
         (f"{CREATING}::test_voters_of_a_record_that_begins_where_a_snapshot_ends_can_be_truncated",),
+    ),
+    Mutant(
+        "R-forgetful-counts",
+        "a replica that may have forgotten a vote is counted by no leader",
+        "raftlog's own simulator",
+        instead_of_property(replica.LocalReplica, "fetching_id", _of_a_whole_log),
+        (f"{QUARANTINE}::test_a_replica_that_cannot_vote_counts_for_nobody",),
     ),
     Mutant(
         "R17-fetch",

@@ -27,6 +27,14 @@ BAD_RESPONSES: Final = "tests/quorum/bad_input/test_bad_responses.py"
 LEADING: Final = "tests/quorum/leading/test_leading.py"
 
 
+def _unless_its_id_is_known(right: Wrong) -> Wrong:
+    def learn_leader(core: Any, epoch: int, leader: int | None, endpoints: Any) -> None:
+        if epoch > core.epoch or core.leader_id is None:
+            right(core, epoch, leader, endpoints)
+
+    return learn_leader
+
+
 def _send_at_once(outbox: Any, effect: Any) -> None:
     outbox._ready.append(effect)
 
@@ -246,6 +254,13 @@ def _is_ours(core: Any, topic: Any) -> bool:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R-known-by-id",
+        "a leader whose id alone is known is followed once it says where it is",
+        "raftlog's own simulator",
+        swapped(responses, "learn_leader", _unless_its_id_is_known),
+        (f"{STATIC}::test_a_leader_whose_id_alone_is_stored_is_followed_once_it_answers",),
+    ),
     Mutant(
         "R-unknown",
         "what is in the log when a leadership ends has not failed",

@@ -120,6 +120,14 @@ def _whatever_it_starts_at(right: Wrong) -> Wrong:
     return lambda snapshot_ids, start_offset, furthest: right(snapshot_ids, -1, furthest)
 
 
+def _only_if_it_is_ahead(right: Wrong) -> Wrong:
+    def snapshot_ahead(snapshot_ids: Any, start_offset: int, scanned: Any) -> Any:
+        ahead = right(snapshot_ids, start_offset, scanned)
+        return ahead if ahead is not None and ahead > scanned.furthest else None
+
+    return snapshot_ahead
+
+
 def _up_to_the_problem(scanned: ScannedSegments) -> OffsetAndEpoch:
     return OffsetAndEpoch(scanned.end_offset, scanned.last_epoch)
 
@@ -293,6 +301,16 @@ MUTANTS: Final = (
         "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
         swapped(startup, "_snapshot_ahead", _whatever_it_starts_at),
         (f"{RECOVERY}::test_a_restart_at_a_snapshot_is_reported_and_done_once", f"{RECOVERY}"),
+    ),
+    Mutant(
+        "K31-nothing-left",
+        "a log restarts at a snapshot if nothing is left from which a leader could tell where the two agree",
+        "raftlog's own simulator",
+        swapped(startup, "_snapshot_ahead", _only_if_it_is_ahead),
+        (
+            "tests/storage/recovery/test_snapshot_takeover.py::"
+            "test_a_log_of_which_nothing_is_left_restarts_at_the_newest_snapshot",
+        ),
     ),
     Mutant(
         "K31-behind",
