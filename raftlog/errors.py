@@ -19,7 +19,7 @@
     ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError · ForkedProcessError
     │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
-    ├─ SparkJobError (work, reason) · ReplayRefusedError · StateNotThereError
+    ├─ SparkJobError (work, reason) · ReplayRefusedError · StateNotThereError · QueryError
     ├─ RepairRefusedError · SourceChangedError (path, change)
     ├─ OptionError (option; also a ValueError) · DivergedStreamError
     └─ StorageError (path, operation; also an OSError)              the disk failed
@@ -348,6 +348,10 @@ class ReplayRefusedError(RaftLogError):
 
 class StateNotThereError(RaftLogError, LookupError):
     """The given logs and snapshots have no state of the cluster at that offset or time."""
+
+
+class QueryError(RaftLogError):
+    """A query cannot be run: its SQL is wrong, it asks for more than to read, or it needs more memory or disk."""
 
 
 class RepairRefusedError(RaftLogError):

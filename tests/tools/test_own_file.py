@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raftlog.errors import StorageError
-from raftlog.tools.own_file import is_own, write_whole
+from raftlog.tools.own_file import is_own, new_file, write_whole
 
 
 def test_a_file_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
@@ -62,3 +62,52 @@ def test_a_file_is_known_by_its_head(tmp_path: Path, content: bytes, is_ours: bo
     os.mkfifo(tmp_path / "pipe")
     assert not is_own(tmp_path / "pipe", b"head")
     assert not is_own(tmp_path, b"head")
+
+
+def test_a_new_file_has_its_name_when_it_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is synced by then."""
+    path, right, seen = tmp_path / "rows", os.fsync, list[int]()
+
+    def fsync(descriptor: int) -> None:
+        assert not path.exists()
+        seen.append(os.fstat(descriptor).st_size)
+        right(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with new_file(str(path)) as file:
+        file.write(b"some")
+        assert not path.exists()
+    assert (seen, path.read_bytes(), list(tmp_path.iterdir())) == ([4], b"some", [path])
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError()], ids=repr)
+def test_a_new_file_is_not_there_after_an_error(error: BaseException, tmp_path: Path) -> None:
+    """Nor is a part of it; an error of the disk names the path."""
+    path = tmp_path / "rows"
+
+    def fails() -> None:
+        with new_file(str(path)) as file:
+            file.write(b"some")
+            raise error
+
+    with pytest.raises(StorageError if isinstance(error, OSError) else type(error)) as caught:
+        fails()
+    assert not isinstance(caught.value, StorageError) or caught.value.path == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_new_file_replaces_nothing(is_late: bool, tmp_path: Path) -> None:
+    """Neither a file that was there, nor one that came meanwhile."""
+    path = tmp_path / "rows"
+    if not is_late:
+        path.write_bytes(b"other")
+
+    def write() -> None:
+        with new_file(str(path)) as file:
+            file.write(b"some")
+            path.write_bytes(b"other")
+
+    with pytest.raises(StorageError):
+        write()
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"other", [path])

@@ -175,7 +175,7 @@ def timeline_rows(judged: Judged) -> list[tuple[str, Row]]:
     for cluster_id, replicas in judged.replicas.items():
         if any(replica.is_raft for replica in replicas):
             for of_one_log in by_history(replicas, lambda replica: replica):
-                rows += _timeline_rows(cluster_id, of_one_log)
+                rows += rows_of_timelines(cluster_id, of_one_log[0].place, of_one_log)
     return rows
 
 
@@ -209,8 +209,16 @@ def command_of(finding: Finding) -> str:
     return f"raftlog verify --all {path}"
 
 
-def _timeline_rows(cluster_id: str, replicas: Sequence[PartitionEvidence]) -> Iterator[tuple[str, Row]]:
-    place = replicas[0].place
+def rows_of_timelines(
+    cluster_id: str | None, place: Place, replicas: Sequence[PartitionEvidence]
+) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of the timelines of one log, each with its table, still without ``run_id``.
+
+    Args:
+        cluster_id: of its cluster; empty or None if it is not known.
+        place: of one of its replicas.
+        replicas: all of them, and the log directories that contain them.
+    """
     log = {"cluster_id": cluster_id or None, "topic": unicode_text(place.topic), "partition": place.partition}
     for change in voter_timeline(replicas):
         yield "voter_timeline", log | _timeline_row(change)

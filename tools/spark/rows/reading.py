@@ -97,7 +97,7 @@ def read_split(request: ReadRequest, split: Split) -> Iterator[pa.RecordBatch]:
     dropped = Dropped(request.mode)
     batches = (_without_nulls(batch, part) for part in split for batch in PartReader(request, part, dropped).batches())
     try:
-        yield from _gathered(batches if request.most_rows is None else _first_rows(batches, request.most_rows))
+        yield from gathered(batches if request.most_rows is None else _first_rows(batches, request.most_rows))
     finally:
         dropped.log()
 
@@ -358,7 +358,7 @@ def _first_rows(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.Re
             return
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small record batches with those that follow."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0

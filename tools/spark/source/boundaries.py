@@ -21,7 +21,9 @@ from raftlog.storage.reading.index_seek import BatchHead, read_head
 if TYPE_CHECKING:
     from raftlog.tools.spark.rows.arrays import Longs
 
+_LEAST_WINDOW_SIZE: Final = 4 * 1024
 _WINDOW_SIZE: Final = 64 * 1024
+"""In bytes; a search by headers begins with small reads, as the index mostly leads to a place near the wanted one."""
 _LARGEST_INDEX: Final = 64 * 1024 * 1024
 _LARGEST_CHECKED: Final = 16 * 1024 * 1024
 """In bytes; the CRC of a larger batch is checked only when its rows are read."""
@@ -49,6 +51,7 @@ class Boundaries:
         self._index_path = index_path
         self._window = memoryview(b"")
         self._window_position = 0
+        self._window_size = _LEAST_WINDOW_SIZE
 
     def first_from(
         self,
@@ -105,7 +108,8 @@ class Boundaries:
         """Return the header at a byte position, or None if no batch of magic 2 seems to start there."""
         at = position - self._window_position
         if at < 0 or at + limits.BATCH_OVERHEAD > len(self._window):
-            self._window, self._window_position, at = self._source.read_at(position, _WINDOW_SIZE), position, 0
+            self._window, self._window_position, at = self._source.read_at(position, self._window_size), position, 0
+            self._window_size = min(2 * self._window_size, _WINDOW_SIZE)
         return read_head(self._window[at : at + limits.BATCH_OVERHEAD], position)
 
     def _jump(self, start: int, position: int | None, offset: int | None) -> int:
