@@ -121,7 +121,7 @@ def test_the_audit_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     places = {"/backup": str(quorum), "/data": str(quorum), "/audits": str(tmp_path / "audits")}
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", console, re.MULTILINE)
 
-    assert len(commands) == 9
+    assert len(commands) == 10
     for command in commands:
         command = re.sub(r"(?<= )/\w+(?=[/ ])", lambda match: places[match[0]], command)
         arguments = [path for part in shlex.split(command) for path in sorted(glob(part)) or [part]]
@@ -210,12 +210,12 @@ def test_the_columns_of_the_tables_are_documented() -> None:
 
 
 def test_the_extra_tools_brings_all_that_the_commands_need() -> None:
-    """Every extra that a command may report as missing is part of the extra ``tools``, except Spark."""
+    """Every extra that a command may report as missing is part of the extra ``tools``, except Spark and DuckDB."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
     (tools,) = re.findall(r"raftlog\[(.*)\]", "".join(extras["tools"]))
     code = [path.read_text() for folder in ("raftlog", "records", "tools") for path in (ROOT / folder).rglob("*.py")]
     reported = {extra for text in code for extra in re.findall(r'MissingExtraError\("(\w+)"', text)}
 
-    assert reported - {"spark", "testing"} <= set(tools.split(","))
-    assert {"codecs", "columns", "spark"} <= reported <= set(extras)
+    assert reported - {"spark", "sql", "testing"} <= set(tools.split(","))
+    assert {"codecs", "columns", "spark", "sql"} <= reported <= set(extras)

@@ -38,8 +38,6 @@ VERBS = {
     "voters": ["{}"],
     "epochs": ["{}"],
     "state": ["{}"],
-    "query": ["FROM records", "{}"],
-    "query findings": ["FROM findings", "{}"],
 }
 LOG = batch(0, (b"value",) * 3)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads views from the files of logs, as DuckDB asks for them: some columns, and the rows that match a filter."""
 
+import contextlib
 import functools
 import threading
 from collections.abc import Collection, Generator, Iterable, Iterator
@@ -10,11 +11,12 @@ import attrs
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from raftlog.errors import DecodeError, StorageError, fresh_copy
+from raftlog.errors import DecodeError, MissingFileError, StorageError, fresh_copy
 from raftlog.file_paths import join_path
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.property_files import read_meta_properties
-from raftlog.storage.reading.file_source import read_file
+from raftlog.storage.reading.directory_listing import DirectoryListing, EntryKind
+from raftlog.storage.reading.file_source import STANDARD_INPUT, read_file
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
 from raftlog.tools.querying.bounds import Filter
@@ -70,13 +72,15 @@ class Logs:
         paths: as for ``find_tasks``.
 
     Raises:
-        StorageError: a path does not exist, or cannot be read.
+        StorageError: a path does not exist, cannot be read, or is neither a file nor a directory.
         OptionError: a path is a file without batches.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
+        paths = tuple(paths)
+        _check_can_be_read_again(paths)
         self._options = SourceOptions(
-            paths=tuple(paths),
+            paths=paths,
             view="control",
             mode=DROP_MALFORMED,
             fails_on_loss=False,
@@ -241,6 +245,15 @@ def _shown(view: str, partition: Partition) -> Partition:
         is_metadata = any(task.is_raft or task.was_named or task.snapshot_id for task in tasks)
         return partition if view == "control" or is_metadata else attrs.evolve(partition, segments=())
     return attrs.evolve(partition, snapshots=tuple(task for task in partition.snapshots if task.was_named))
+
+
+def _check_can_be_read_again(paths: Iterable[str]) -> None:
+    """Refuse pipes, devices and sockets, since a query may read a file more than once. Patterns are left."""
+    listing = DirectoryListing()
+    for path in paths:
+        with contextlib.suppress(MissingFileError):
+            if path == STANDARD_INPUT or listing.status(path).kind is EntryKind.OTHER:
+                raise StorageError(path, "read", "a query reads files and directories, not a pipe, device or socket")
 
 
 def _node_id(directory: str) -> int | None:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -225,6 +226,31 @@ def test_a_missing_package_is_named_by_its_extra(package: str, log: Path, monkey
     extra = "sql" if package == "duckdb" else "columns"
     assert (outcome.exit_code, outcome.text) == (1, "")
     assert f"pip install 'raftlog[{extra}]'" in outcome.messages
+
+
+@pytest.mark.parametrize("name", ["pipe", "socket", "/dev/zero", "-"])
+def test_what_cannot_be_read_again_is_refused(
+    name: str, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe is not opened, which would block; one line names it."""
+    monkeypatch.chdir(tmp_path)  # The path of a socket may not be long.
+    os.mkfifo("pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        for sql in ("FROM records", "FROM findings"):
+            outcome = ask(sql, log, name)
+            told = (
+                f"raftlog query: {name}: read failed: a query reads files and directories, not a pipe, device or socket"
+            )
+            assert (outcome.exit_code, outcome.text, outcome.complaints) == (1, "", [told])
+
+
+def test_a_file_without_batches_is_refused(log: Path) -> None:
+    """It is named."""
+    (log / "meta.properties").write_text("version=0\n")
+    outcome = ask("FROM records", log / "meta.properties")
+    assert (outcome.exit_code, outcome.text, len(outcome.complaints)) == (1, "", 1)
+    assert "neither a segment (.log) nor a KRaft snapshot (.checkpoint)" in outcome.messages
 
 
 # What is left out
