@@ -14,7 +14,6 @@ from raftlog.storage.reading.file_source import parse_size
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
-from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
 
 FORMATS: Final = ("table", "csv", "jsonl", "parquet")
@@ -74,7 +73,6 @@ def make_parser() -> Parser:
         " source (default: what TMPDIR says, or else /tmp)",
     )
     add_processes_option(parser, "look for findings, voters and epochs")
-    add_spool_option(parser)
     return parser
 
 
