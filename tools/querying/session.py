@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from raftlog.errors import QueryError, fresh_copy
+from raftlog.file_paths import local_or_remote
+from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.own_file import new_file
@@ -19,6 +21,7 @@ from raftlog.tools.querying.database import Database
 from raftlog.tools.querying.result_formats import TEXTS, Batches, unique_names, write_parquet
 from raftlog.tools.querying.scans import Logs
 from raftlog.tools.querying.views import AUDIT_VIEWS, LOG_VIEWS, schema_of
+from raftlog.tools.spark.source.planning import absolute_path
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import write_text
 
@@ -36,6 +39,7 @@ class Session:
 
     def __init__(self, given: argparse.Namespace, directory: str, program: str) -> None:
         self._given = given
+        self._given.paths = list(map(_absolute, given.paths))
         self._directory = directory
         self.program = program
 
@@ -112,6 +116,11 @@ class Session:
         for path, reason in damage.losses.items():
             say(f"{path}: {reason}; its rows are left out", self.program)
             tally.errors += 1
+
+
+def _absolute(path: str) -> str:
+    """Return a path as all views have it, so that they can be joined by ``file`` and ``directory``."""
+    return path if path == STANDARD_INPUT else absolute_path(local_or_remote(path))
 
 
 class _NotNamed(ds.Dataset):  # type: ignore[misc]

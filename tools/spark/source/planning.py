@@ -134,7 +134,7 @@ def list_partitions(options: SourceOptions) -> Listing:
         StorageError: a given path cannot be read.
         OptionError: a named topic was not found, or a given path is a file without batches.
     """
-    paths = [_absolute(local_or_remote(path)) for path in options.paths]
+    paths = [absolute_path(local_or_remote(path)) for path in options.paths]
     problems, tasks, is_moving = _found(paths)
     for _ in range(_MORE_LISTINGS):
         if is_moving or any(map(_takes_a_place, tasks)):
@@ -416,7 +416,7 @@ def _check_are_there(options: SourceOptions, partitions: Iterable[Partition]) ->
             raise OptionError(option, f"topic {topic} was not found{there}")
 
 
-def _absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """Return an absolute path, since workers have other working directories; links are not followed."""
     if is_remote(path) or os.path.isabs(path):  # noqa: PTH117
         return path
