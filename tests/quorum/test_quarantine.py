@@ -179,6 +179,20 @@ def test_a_damaged_voter_does_not_update_its_entry(is_repaired: bool) -> None:
     assert isinstance(core.last_request, UpdateRaftVoterRequest) == is_repaired
 
 
+@pytest.mark.parametrize("may_vote", [False, True])
+def test_a_voter_that_cannot_vote_does_not_update_its_entry(*, may_vote: bool) -> None:
+    """Its leader would take that for contact."""
+    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
+    core = observer_of(static_voters=voters, may_vote=may_vote)
+    sent = []
+    for _ in range(2 * CONFIG.update_voter_period_ms // 500):
+        for each in core.take_requests():
+            sent.append(type(each.message))
+            core.respond(each.number, fetch_response(EPOCH, LEADER)) if sent[-1] is FetchRequest else None
+        core.sleep(500)
+    assert (UpdateRaftVoterRequest in sent) == may_vote
+
+
 def test_a_fetch_without_an_id_counts_for_nothing() -> None:
     """The leader serves it, but neither commits nor leads on for it."""
     core, nameless = leader_of((1, 2)), ReplicaKey(-1, replica_key(2).directory_id)

@@ -163,8 +163,9 @@ class _View:
         return None
 
     def _return_of_configured(self) -> tuple[AutopilotStep, str] | None:
-        """Add a configured voter. If too many observers were promoted, one that can be spared goes first."""
-        if len(self._promoted) > len(self._missing) and self._spared():
+        """Add a configured voter. If too many observers were promoted, one that is about to be demoted goes first."""
+        is_demotion_near = len(self._live(frozenset(self._present))) == len(self._present) and self._spared()
+        if len(self._promoted) > len(self._missing) and is_demotion_near:
             return None
         for key in self._steady_others(BaseRole.VOTER):
             return self._step(VoterStepKind.ADD, key), f"{key}, whose base role is voter, is back and steady"

@@ -24,10 +24,10 @@ from raftlog.voters.voter_set import Endpoints
 def needs_update(replica: LocalReplica, role: Follower) -> bool:
     """Whether the voter set has an outdated entry for this voter, and the leader's address is known.
 
-    With kraft.version 0 the leader keeps such entries in memory, so that every leader needs to be told once. A voter in
-    quarantine tells nothing, because a leader of Kafka's takes the request as a sign that the voter follows it.
+    With kraft.version 0 the leader keeps such entries in memory, so that each needs to be told once. A voter that
+    cannot vote tells nothing, because a leader takes the request as a sign that the voter follows it.
     """
-    if not replica.is_voter or replica.log.is_quarantined:
+    if not replica.is_voter or not replica.may_stand:
         return False
     if role.leader.endpoints.address(replica.identity.listener) is None:
         return False

@@ -15,7 +15,7 @@ No CRC covers the epoch in a batch's header. It is checked against two witnesses
 both contradict it, the batch is damaged. If only one does, that file is damaged, or another program has written to the
 log since.
 
-``raftlog-flush-mark`` is written in place after every sync, and never synced itself. It costs next to nothing, and if
+``raftlog-flush-mark`` is written in place after every sync, and not synced itself. It costs next to nothing, and if
 it survives, it is true: the log was durable up to there. While a log is in quarantine, the mark is a second copy of the
 durable end, and is synced when that is stored: the batches do not tell it any more. Two slots are written in turn, each
 in its own sector, so that a torn write leaves the other intact::

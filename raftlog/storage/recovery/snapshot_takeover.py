@@ -7,6 +7,7 @@ start on, so that the log could not be continued.
 If the recovery point already has the snapshot as the log start, the owner had begun to remove everything below, and
 that is completed. Otherwise no such decision was made, and what the snapshot replaces is kept under other names::
 
+    the recovery point          has the end up to which records were durable, if that is above the snapshot
     segments, from the end      .superseded-<snapshot>, or .damaged-0 if they are damaged
     older snapshots             .superseded-<snapshot>
     the recovery point          names the snapshot as the log start
@@ -24,8 +25,8 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import TruncationBelowHighWatermarkError
-from raftlog.file_system import FileSystem, OpenFile, join, replace_file
+from raftlog.errors import StorageError, TruncationBelowHighWatermarkError
+from raftlog.file_system import FileSystem, join, replace_file
 from raftlog.log.decisions import proven_end_offset
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
@@ -119,6 +120,7 @@ class SnapshotTakeover:
             self._report_loss(quarantine)
             if quarantine.durable_end_offset > self._snapshot_id.offset:
                 self.quarantine = attrs.evolve(quarantine, first_bad_offset=self._snapshot_id.offset)
+                self._note_end(start_offset, quarantine.durable_end_offset)
         suspects = [*scanned.sound[-1:], *scanned.following] if is_damaged else []
         keeps = is_damaged or not self._is_decided
         # Backwards, each removal durable before the next, so that a crash leaves a log without a gap.
@@ -167,8 +169,21 @@ class SnapshotTakeover:
         """
         for base_offset, path in superseded_segments(self._file_system, self._directory, self._snapshot_id):
             if base_offset <= end_offset:
-                with contextlib.closing(self._file_system.open_for_reads(path)) as file:
-                    end_offset = max(end_offset, _sound_end(file, base_offset))
+                end_offset = max(end_offset, self._sound_end(path, base_offset))
+        return end_offset
+
+    def _sound_end(self, path: str, base_offset: int) -> int:
+        """Return the end offset, exclusive, of the sound batches at the start of a segment that was set aside."""
+        end_offset = base_offset
+        with contextlib.suppress(StorageError), contextlib.closing(self._file_system.open_for_reads(path)) as file:
+            for piece in read_columns(file, (), data_only=False):
+                if not isinstance(piece, Chunk):
+                    break
+                bases, deltas = piece.batches.column("base_offset"), piece.batches.column("last_offset_delta")
+                for base, delta in zip(bases, deltas, strict=True):
+                    if base != end_offset or delta < 0:
+                        return end_offset
+                    end_offset = base + delta + 1
         return end_offset
 
     def _report_loss(self, bad: Quarantine) -> None:
@@ -202,6 +217,13 @@ class SnapshotTakeover:
                 snapshots.delete(snapshot_id)
         self._file_system.sync_directory(self._directory)
 
+    def _note_end(self, start_offset: int, durable_end_offset: int) -> None:
+        """Store up to where records were durable, exclusive: perhaps only the segments that are set aside show it."""
+        known = self._stored.recovery_point or RecoveryPoint(0, start_offset, self._stored.next_generation)
+        end_offset = max(known.durable_end_offset, durable_end_offset)
+        point = attrs.evolve(known, durable_end_offset=end_offset, is_clean=False)
+        replace_file(self._file_system, join(self._directory, RECOVERY_POINT_NAME), point.encode())
+
     def _note_start(self) -> StoredDurablePoint:
         left, offset = self.quarantine, self._snapshot_id.offset
         durable_end_offset = offset if left is None else left.durable_end_offset
@@ -211,14 +233,3 @@ class SnapshotTakeover:
 
     def _note(self, kind: ActionKind, path: str, detail: str, copy: str) -> None:
         self.actions.append(RecoveryAction(kind, path, detail, copy))
-
-
-def _sound_end(file: OpenFile, base_offset: int) -> int:
-    """Return the end offset, exclusive, of the batches at the start of a file whose CRCs match."""
-    end_offset = base_offset
-    for piece in read_columns(file, (), data_only=False):
-        if not isinstance(piece, Chunk):
-            break
-        batches = piece.batches
-        end_offset = batches.column("base_offset")[-1] + batches.column("last_offset_delta")[-1] + 1
-    return end_offset

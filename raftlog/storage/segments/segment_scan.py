@@ -238,7 +238,7 @@ class SegmentScan:
         is_possible = 0 <= lost <= most_batches * _MOST_RECORDS
         self.after.take(positions, base_offset, delta + 1, is_possible=is_possible)
         end_offset = self.after.end_offset
-        if lost >= 0 or end_offset > 0:
+        if lost >= 0 or end_offset > 0 or self.sound_end_after is not None:
             self.sound_end_after = max(end_offset, self.next_offset)
         if is_possible:
             self.sound_epoch_after = max(self.sound_epoch_after, epoch)

@@ -166,6 +166,15 @@ def test_whatever_voters_a_leader_finds_the_configured_ones_come_back(configured
     assert found > 10
 
 
+def test_a_configured_voter_does_not_wait_for_one_that_flaps() -> None:
+    """No observer is demoted while a voter goes in and out of sync faster than the windows."""
+    a_world = World(spec_of(3, 2), ids(1, 3, 4, 5), ids(1, 2, 3, 4, 5))
+    for _ in range(4 * STABILIZE_MS // LOOK_MS):
+        a_world.look()
+        a_world.up ^= ids(3)
+    assert steps_of(a_world)[:1] == [(ADD, 2)]
+
+
 def test_a_failed_voter_without_a_stand_in_is_not_removed() -> None:
     """Though the other three would tolerate one failure more than four voters do of which one is down."""
     a_world = world(spec_of(4, 0), down=ids(4))

@@ -6,7 +6,7 @@ import pytest
 from raftlog.errors import StorageError
 from raftlog.file_system import join
 from raftlog.log.replicated_log import Quarantine
-from raftlog.storage.recovery.recovery_point import load_durable_point
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, load_durable_point
 from raftlog.storage.recovery.recovery_report import ActionKind
 from raftlog.testing.crash_points import Promise, enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
@@ -18,10 +18,12 @@ from tests.file_logs import (
     cut,
     fill,
     flip,
+    forget_durable_point,
     install_snapshot,
     kill,
     make_snapshot,
     open_log,
+    overwrite,
     segment_path,
     told,
 )
@@ -181,3 +183,57 @@ def test_a_log_of_which_nothing_is_left_restarts_at_the_newest_snapshot(*, bad_o
     assert set(before) <= set(source.contents().values())
     log.close()
     assert open_log(source).end_offset == log.end_offset
+
+
+@pytest.mark.parametrize("evidence", ["mark", "point", "kafka"])
+def test_a_crash_forgets_no_end_that_only_the_segments_show(evidence: str) -> None:
+    """The log restarts below sound batches: after any crashes the quarantine is as long as without one."""
+    log = open_log(source := MemoryFileSystem())
+    fill(log, 8)
+    log.flush()
+    log.delete_before_snapshot(make_snapshot(log, 3))
+    make_snapshot(log, 5)
+    fill(log, 2)
+    log.flush()
+    source = kill(source)
+    if evidence == "point":
+        overwrite(source, join(DIRECTORY, FLUSH_MARK_NAME), 0, bytes(4136))
+    elif evidence == "kafka":
+        forget_durable_point(source)
+    source.remove(join(DIRECTORY, f"{3:020}-{1:010}.checkpoint"))
+    flip(source, segment_path(3), 70)
+
+    def lost(file_system: MemoryFileSystem) -> tuple[int, int]:
+        quarantine = open_log(file_system).quarantine
+        assert quarantine is not None
+        return quarantine.first_bad_offset, quarantine.durable_end_offset
+
+    def scenario(file_system: MemoryFileSystem, promise: Promise) -> None:
+        assert lost(file_system) == (5, 10)
+        promise("told")
+
+    def check(file_system: MemoryFileSystem, promised: object) -> None:
+        assert lost(file_system) == (5, 10)
+
+    assert enumerate_crashes(scenario, check, start=source, crashes=2).is_complete
+
+
+@pytest.mark.parametrize("is_readable", [False, True])
+def test_segments_that_were_set_aside_count_as_far_as_they_are_sound(*, is_readable: bool) -> None:
+    """A crashed open has superseded the log: what cannot be read there any more, or has rotted, is told as lost."""
+    log = open_log(source := MemoryFileSystem())
+    fill(log, 8)
+    log.flush()
+    install_snapshot(log, 20, 4)
+    source = kill(source)
+    for base_offset in (0, 3, 6):
+        source.rename(segment_path(base_offset), f"{segment_path(base_offset)}.superseded-{20:020}-{4:010}")
+    aside = f"{segment_path(6)}.superseded-{20:020}-{4:010}"
+    assert not told(open_log(source.settled()), ActionKind.LOST)
+    if is_readable:
+        overwrite(source, aside, BATCH_SIZE, (2**40).to_bytes(8, "big"))
+    else:
+        source.faults.append(Fault(Operation.READ, path_end=aside, is_lasting=True))
+    log = open_log(source)
+    assert (log.start_offset, log.end_offset.offset, log.quarantine) == (20, 20, None)
+    assert told(log, ActionKind.LOST)

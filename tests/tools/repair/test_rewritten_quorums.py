@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.roles.roles import Leader
 from raftlog.records.files.property_files import MetaProperties, write_meta_properties
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
@@ -201,23 +202,29 @@ def test_lost_disks_that_did_not_start_prove_nothing_new(lost: Path) -> None:
     assert "Start: node 1 " in judged.text
 
 
-def test_a_rewrite_from_a_log_that_lagged_has_dropped_committed_records(tmp_path: Path) -> None:
-    """The two others, whose disks turn up later, have more than the one whose log was kept."""
+@pytest.mark.parametrize("has_led", [False, True])
+def test_a_rewrite_from_a_log_that_lagged_has_dropped_committed_records(tmp_path: Path, *, has_led: bool) -> None:
+    """The two others, whose disks turn up later, have more than the one whose log was kept, of its epoch or a later."""
     quorum = cluster(tmp_path / "old", (1, 2, 3))
-    quorum.elect()
-    quorum.kill(1)
-    quorum.append(quorum.elect(), b"committed")
+    role = quorum.elect().driver.raft.role
+    assert isinstance(role, Leader)
+    kept = role.id if has_led else role.id % 3 + 1
+    quorum.kill(kept)
+    for _ in range(5):
+        quorum.append(quorum.elect(), b"committed")
     quorum.equalize()
     quorum.close()
     write_owners(tmp_path / "old", (1, 2, 3))
     (tmp_path / "new").mkdir()
-    assert plan(tmp_path / "old/n1", voters=voter(1), lost=["2", "3"], file=tmp_path / "plan").exit_code == 0
-    assert apply(tmp_path / "plan", tmp_path / "new/n1").exit_code == 0
-    quorum = cluster(tmp_path / "new", [1])
-    quorum.elect()
+    others = [each for each in (1, 2, 3) if each != kept]
+    lost, file = [str(each) for each in others], tmp_path / "plan"
+    assert plan(tmp_path / f"old/n{kept}", voters=voter(kept), lost=lost, file=file).exit_code == 0
+    assert apply(file, tmp_path / f"new/n{kept}").exit_code == 0
+    quorum = cluster(tmp_path / "new", [kept])
+    quorum.append(quorum.elect(), b"new")
     quorum.close()
 
-    judged = run("quorum", tmp_path / "new/n1", tmp_path / "old/n2", tmp_path / "old/n3")
+    judged = run("quorum", tmp_path / f"new/n{kept}", *(tmp_path / f"old/n{each}" for each in others))
     assert judged.exit_code == 2
     assert "two lineages are proven" in judged.text
 

@@ -11,7 +11,7 @@ import attrs
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.proof.copies import Copy, VotersFrom, latest_epoch, of_voters
 from raftlog.tools.auditing.proof.lineage import Lineage, completed, parting
-from raftlog.voters.voter_set import VoterSet
+from raftlog.voters.voter_set import ReplicaKey, VoterSet
 
 _REWRITTEN: Final = 2
 """So many voters that come or go at once; a leader adds or removes one."""
@@ -114,13 +114,24 @@ def _by_majorities(copies: Sequence[Copy]) -> Iterator[Proof]:
     know nothing of it.
     """
     yield from _by_majorities_of(copies)
-    for rewriting in sorted(set(_rewritings(copies))):
-        before = [copy for copy in copies if not copy.lineage.contains(rewriting)]
-        yield from _by_majorities_of(before)
+    for end, keys in sorted(set(_rewritings(copies)), key=lambda each: each[0]):
+        yield from _by_majorities_of([copy for copy in copies if not _follows(copy, end, keys)])
 
 
-def _rewritings(copies: Iterable[Copy]) -> Iterator[OffsetAndEpoch]:
-    """Yield the ends of records that name voters as no leader may: two or more come or go at once."""
+def _follows(copy: Copy, end: OffsetAndEpoch, keys: frozenset[ReplicaKey]) -> bool:
+    """Whether a log has the record before an end, by which voters were rewritten, or continues after it.
+
+    A record of the same epoch may be another one: a tool writes in the last epoch of the log that it has.
+    """
+    if copy.lineage.start_offset >= end.offset:
+        return copy.lineage.contains(end)
+    return any(
+        each.is_record and each.offset == end.offset - 1 and each.voters.voter_keys == keys for each in copy.voters
+    )
+
+
+def _rewritings(copies: Iterable[Copy]) -> Iterator[tuple[OffsetAndEpoch, frozenset[ReplicaKey]]]:
+    """Yield the ends of records that name voters as no leader may, and whom: two or more come or go at once."""
     for copy in copies:
         for before, after in itertools.pairwise(copy.voters):
             one, other = before.voters.voter_keys, after.voters.voter_keys
@@ -129,7 +140,7 @@ def _rewritings(copies: Iterable[Copy]) -> Iterator[OffsetAndEpoch]:
             is_known = len(one) > 0 and all(key.directory_id is not None for key in one)
             has_gap = copy.lineage.start_offset > before.offset + 1
             if is_known and epoch is not None and not (is_by_leader or has_gap):
-                yield OffsetAndEpoch(after.offset + 1, epoch)
+                yield OffsetAndEpoch(after.offset + 1, epoch), other
 
 
 def _by_majorities_of(copies: Sequence[Copy]) -> Iterator[Proof]:

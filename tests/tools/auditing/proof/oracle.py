@@ -203,7 +203,7 @@ def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int,
     for each in logs:
         for at, epoch in each.epochs.items():
             if _is_rewritten(each, at):
-                rest = [other for other in logs if not other.has((epoch, at + 1))]
+                rest = [other for other in logs if not _has_record(other, at, epoch, each)]
                 yield from _held(rest, _latest(rest))
 
 
@@ -212,6 +212,14 @@ def _held(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int, i
         for end in range(1, each.whole_end + 1):
             if each.epochs.get(end - 1) == latest and _is_held(logs, (latest, end), each.voters_below(end)):
                 yield (latest, end), _below(each.epochs, end)
+
+
+def _has_record(log: Log, at: int, epoch: int, rewritten: Log) -> bool:
+    """Whether a log has the same record at an offset as another one, or begins after it and has the same epoch."""
+    named = [keys for offset, keys, is_record in rewritten.voters if offset == at and is_record]
+    if not log.epochs or min(log.epochs) > at:
+        return log.has((epoch, at + 1))
+    return any(offset == at and is_record and set(keys) == set(named[0]) for offset, keys, is_record in log.voters)
 
 
 def _is_rewritten(log: Log, at: int) -> bool:
