@@ -208,11 +208,12 @@ class _View:
         return len(self._promoted) - (not is_configured) >= len(self._missing) + is_configured
 
     def _spared(self) -> list[ReplicaKey]:
-        """Return the promoted observers that the voters can do without, the leader last."""
+        """Return the promoted observers that the voters can do without: those out of sync first, the leader last."""
         least, tolerated = self._least_in_sync(), self._tolerated(self._voters)
+        live = set(self._live(self._voters))
         return [
             key
-            for key in sorted(self._promoted, key=lambda key: (key.id == self._leader_id, key))
+            for key in sorted(self._promoted, key=lambda key: (key in live, key.id == self._leader_id, key))
             if self._is_replaced_without(key)
             and self._up(self._voters - {key}) >= least
             and self._tolerates(self._step(VoterStepKind.REMOVE, key)) >= tolerated

@@ -166,6 +166,16 @@ def test_whatever_voters_a_leader_finds_the_configured_ones_come_back(configured
     assert found > 10
 
 
+def test_of_two_observers_the_one_out_of_sync_is_demoted() -> None:
+    """Else the other one would be needed again as soon as that one counts as down."""
+    a_world = World(spec_of(3, 2), ids(1, 2, 4, 5), ids(1, 2, 4, 5))
+    a_world.pass_ms(DEMOTE_MS)
+    a_world.up -= ids(5)
+    a_world.pass_ms(2 * STABILIZE_MS)
+    assert steps_of(a_world)[:1] == [(REMOVE, 5)]
+    assert (ADD, 4) not in steps_of(a_world)
+
+
 def test_a_configured_voter_does_not_wait_for_one_that_flaps() -> None:
     """No observer is demoted while a voter goes in and out of sync faster than the windows."""
     a_world = World(spec_of(3, 2), ids(1, 3, 4, 5), ids(1, 2, 3, 4, 5))
