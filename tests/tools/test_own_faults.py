@@ -69,7 +69,7 @@ def test_a_section_of_a_report(function: str, damaged: Path, tmp_path: Path, mon
     assert "This is a fault of raftlog" in page.read_text()
 
 
-@pytest.mark.parametrize("function", ["voter_timeline", "_timeline_rows"])
+@pytest.mark.parametrize("function", ["voter_timeline", "rows_of_timelines"])
 def test_timelines_of_an_audit(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit leaves its tables without the timelines that cannot be made, and counts the fault."""
     pytest.importorskip("pyarrow")
