@@ -145,6 +145,7 @@ def test_a_half_repaired_log_stays_in_quarantine() -> None:
     log = open_log(file_system)
     log.append_as_follower(raft_batch(3, 1), 1)
     log.flush()
+    assert log.quarantine is not None
     log.close()
     log = open_log(file_system)
     assert log.quarantine is not None

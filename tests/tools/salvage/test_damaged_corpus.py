@@ -111,7 +111,7 @@ def test_what_is_salvaged_is_a_part_of_the_log(damage: list[Damage]) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(DAMAGE, min_size=3, max_size=10))
 def test_what_is_salvaged_is_a_part_of_the_log_many_times(damage: list[Damage]) -> None:
     """The same, many times, with more faults."""
