@@ -52,7 +52,9 @@ def handle_common(
     if epoch > replica.epoch or error_code in _LEADER_IS_OTHER:
         learn_leader(replica, epoch, leader, where)
         return ResponseOutcome.DONE
-    if known is not None and not replica.leader_endpoints:  # Its id may be known, as from the election state.
+    # Its id may be known, as from the election state. Then Kafka's client follows no leader that an error names.
+    is_new = replica.leader_id is None or (error_code == ErrorCode.NONE and not replica.leader_endpoints)
+    if known is not None and is_new:
         learn_leader(replica, epoch, leader, where)
         return ResponseOutcome.CONTINUE if error_code == ErrorCode.NONE else ResponseOutcome.DONE
     if error_code == ErrorCode.NONE:
