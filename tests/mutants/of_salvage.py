@@ -21,7 +21,9 @@ def _all_vouched(given: Any, _: Any) -> VouchedLog:
 
 
 def _any_owner(right: Wrong) -> Wrong:
-    return lambda logs, owners, are_equal: right(logs, list(range(len(logs))), are_equal)
+    return lambda logs, _, are_equal: right(
+        logs, [vouching.DiskOwner(number) for number in range(len(logs))], are_equal
+    )
 
 
 def _nothing_proven(right: Wrong) -> Wrong:
@@ -84,6 +86,20 @@ MUTANTS: Final = (
         "PAR/CTRL (FAST'18)",
         swapped(vouching, "with_second_copies", _any_owner),
         (f"{LONGEST}::test_a_batch_that_is_alone_needs_a_second_copy",),
+    ),
+    Mutant(
+        "R-salvage-unknown-node",
+        "a directory of an unknown node is no second witness",
+        "PAR/CTRL (FAST'18)",
+        instead(vouching.DiskOwner, "is_other_than", lambda self, other: self.node_id != other.node_id),
+        (f"{SALVAGE}::test_a_directory_is_no_witness_for_itself",),
+    ),
+    Mutant(
+        "R-salvage-seen",
+        "no copy vouches for an epoch that its node has not seen",
+        "QuorumState#transitionToFollower: an epoch is stored before records of it are fetched",
+        instead(vouching.DiskOwner, "has_seen", lambda self, epoch: True),
+        (f"{LONGEST}::test_no_copy_vouches_for_an_epoch_that_its_node_has_not_seen",),
     ),
     Mutant(
         "R-salvage-proven",

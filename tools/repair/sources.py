@@ -86,6 +86,35 @@ def log_directory_of(path: str) -> str:
     return parent or "/" if name == METADATA_DIRECTORY_NAME else absolute
 
 
+def distinct_directories(paths: Iterable[str]) -> list[str]:
+    """Return the log directories that some paths name, each once, whatever links lead to it.
+
+    Two with the same metadata log are one: the one with a ``meta.properties`` counts, and of two of these the first by
+    name. A path that cannot be looked up stays.
+
+    Args:
+        paths: absolute paths of log directories.
+    """
+    found: dict[object, str] = {}
+    for path in paths:
+        key = _identity(path)
+        found[key] = min(found.get(key, path), path, key=_preference)
+    return list(found.values())
+
+
+def _preference(directory: str) -> tuple[bool, str]:
+    return not os.path.lexists(join(directory, FileKind.META_PROPERTIES.value)), directory
+
+
+def _identity(directory: str) -> object:
+    """Return the device and the inode of a directory's metadata log, or of the directory, if it has none."""
+    for path in (join(directory, METADATA_DIRECTORY_NAME), directory):
+        with suppress(OSError):
+            status = Path(path).stat()
+            return status.st_dev, status.st_ino
+    return directory
+
+
 def read_source(directory: str, *, needs_owner: bool = True) -> Source:
     """Read all files of a source that a repair may need.
 

@@ -17,7 +17,7 @@ from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot, choose
 from raftlog.tools.salvage.merging import IsMajority, Merged, merge, read_usable
 from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases, read_runs
-from raftlog.tools.salvage.vouching import NumberedRun, VouchedLog, vouch, with_second_copies
+from raftlog.tools.salvage.vouching import DiskOwner, NumberedRun, VouchedLog, vouch, with_second_copies
 from raftlog.tools.salvage.winning import Extent, Known, Winner, parting_offset, winner
 
 _PIECE_BYTES: Final = 1 << 20
@@ -32,7 +32,8 @@ class ReplicaFiles:
         directory: of its log.
         segments: by ascending base offset.
         checkpoint: entries of its ``leader-epoch-checkpoint``, ascending; empty if it cannot be read.
-        owner: its node. Equal values are copies of one disk, which do not vouch for each other.
+        node_id: of its node; None if no file says it. Copies of one node's disk do not vouch for each other, and a
+            replica of an unknown node may be such a copy.
         state_epoch: epoch of its quorum-state; None if that cannot be read.
         has_losses: whether something in it is known to be damaged or gone.
     """
@@ -40,7 +41,7 @@ class ReplicaFiles:
     directory: str
     segments: tuple[NamedSegment, ...]
     checkpoint: tuple[EpochEntry, ...] = ()
-    owner: object = None
+    node_id: int | None = None
     state_epoch: int | None = None
     has_losses: bool = False
 
@@ -112,11 +113,20 @@ def _is_vouched(
     if any(run.start_offset <= offset <= run.end_offset for log in logs for run in log.runs):
         return True
     owners = _owners(replicas)
-    return any(each.id == snapshot.id and owners[each.source] != owners[snapshot.source] for each in snapshots)
+    own = owners[snapshot.source]
+    return any(each.id == snapshot.id and own.is_other_than(owners[each.source]) for each in snapshots)
 
 
-def _owners(replicas: Sequence[ReplicaFiles]) -> list[object]:
-    return [each.directory if each.owner is None else each.owner for each in replicas]
+def _owners(replicas: Sequence[ReplicaFiles]) -> list[DiskOwner]:
+    """Return the node of each replica, with the latest epoch that any copy of its quorum-state has."""
+    return [DiskOwner(each.node_id, _state_epoch(each, replicas)) for each in replicas]
+
+
+def _state_epoch(replica: ReplicaFiles, replicas: Sequence[ReplicaFiles]) -> int | None:
+    if replica.node_id is None:
+        return replica.state_epoch
+    same = (each.state_epoch for each in replicas if each.node_id == replica.node_id)
+    return max((epoch for epoch in same if epoch is not None), default=None)
 
 
 def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:

@@ -159,7 +159,7 @@ class _Planning:
             join(source.directory, METADATA_DIRECTORY_NAME),
             tuple(sorted(_segments(source), key=lambda each: each.base_offset)),
             () if witness.evidence is None else _checkpoint(witness.evidence),
-            None if witness.copy is None else witness.copy.key,
+            None if witness.copy is None or witness.copy.key is None else witness.copy.key.id,
             None if witness.copy is None else witness.copy.state_epoch,
             witness.copy is None or witness.copy.has_damage or not witness.copy.is_sound,
         )

@@ -15,7 +15,14 @@ from raftlog.errors import DecodeError, QuarantinedLogError, RaftLogError, Sourc
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
 from raftlog.tools.repair.plan import RepairPlan, load_plan
-from raftlog.tools.repair.sources import Source, check_is_stopped, check_unchanged, log_directory_of, read_source
+from raftlog.tools.repair.sources import (
+    Source,
+    check_is_stopped,
+    check_unchanged,
+    distinct_directories,
+    log_directory_of,
+    read_source,
+)
 from raftlog.tools.salvage.salvage_plan import Salvage
 from raftlog.tools.salvage.salvage_words import VERB, made_words, plan_words
 from raftlog.tools.terminal.argument_parser import Parser
@@ -116,7 +123,7 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
 
 
 def _plan(given: argparse.Namespace) -> Fact:
-    directories = list(dict.fromkeys(map(log_directory_of, given.directories)))
+    directories = distinct_directories(map(log_directory_of, given.directories))
     sources = tuple(read_source(each, needs_owner=False) for each in directories)
     check_is_outside(given.plan, sources)
     for source in sources:

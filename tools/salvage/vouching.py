@@ -3,7 +3,7 @@
 
 No CRC covers the base offset and the epoch of a batch. So both must follow from something else: from the batch directly
 before or after it, from the name of a file, from an entry of ``leader-epoch-checkpoint``, or from the same bytes in the
-directory of another node.
+directory of another node. A directory of an unknown node may be a copy of any disk, and is never such a second witness.
 """
 
 import bisect
@@ -20,6 +20,27 @@ NumberedRun: TypeAlias = tuple[int, Run]
 """A run with the number of its log."""
 Compare: TypeAlias = Callable[[NumberedRun, NumberedRun], bool]
 """Says whether two runs have the same bytes."""
+
+
+@attrs.frozen
+class DiskOwner:
+    """The node that a log is of.
+
+    Attributes:
+        node_id: None if no file says it.
+        state_epoch: the latest that a quorum-state of this node has; None if none can be read.
+    """
+
+    node_id: int | None
+    state_epoch: int | None = None
+
+    def is_other_than(self, other: "DiskOwner") -> bool:
+        """Whether both nodes are known and differ, so that one log is no copy of the other's disk."""
+        return self.node_id is not None and other.node_id is not None and self.node_id != other.node_id
+
+    def has_seen(self, epoch: int) -> bool:
+        """Whether the node's quorum-state allows for records of an epoch."""
+        return self.state_epoch is None or epoch <= self.state_epoch
 
 
 @attrs.frozen
@@ -132,16 +153,24 @@ def _is_certain(run: Run, before: Run | None, after: Run | None, checkpoint: Col
 
 
 def with_second_copies(
-    logs: Sequence[VouchedLog], owners: Sequence[object], are_equal: Compare
+    logs: Sequence[VouchedLog], owners: Sequence[DiskOwner], are_equal: Compare
 ) -> tuple[VouchedLog, ...]:
     """Add the batches that nothing in their own log vouches for, and that another node has too, byte for byte.
+
+    A batch of a later epoch than its node has seen is not added: a node writes an epoch to its quorum-state before it
+    appends a record of it.
 
     Args:
         logs: of one quorum.
         owners: the node of each log. A copy of the same node's disk is no second copy.
         are_equal: compares the bytes of two runs whose numbers are equal.
     """
-    alone = [(number, run) for number, log in enumerate(logs) for run in log.doubted if run.batch_count == 1]
+    alone = [
+        (number, run)
+        for number, log in enumerate(logs)
+        for run in log.doubted
+        if run.batch_count == 1 and owners[number].has_seen(run.epoch)
+    ]
     alone.sort(key=lambda each: (_numbers(each[1]), each[0]))
     found: dict[int, list[Run]] = {}
     for _, group in groupby(alone, key=lambda each: _numbers(each[1])):
@@ -154,9 +183,11 @@ def _numbers(run: Run) -> tuple[int, ...]:
     return run.start_offset, run.end_offset, run.epoch, run.crc, run.size_bytes
 
 
-def _with_equals(group: Sequence[NumberedRun], owners: Sequence[object], are_equal: Compare) -> Iterator[NumberedRun]:
+def _with_equals(
+    group: Sequence[NumberedRun], owners: Sequence[DiskOwner], are_equal: Compare
+) -> Iterator[NumberedRun]:
     for each in group:
-        if any(owners[other[0]] != owners[each[0]] and are_equal(each, other) for other in group):
+        if any(owners[each[0]].is_other_than(owners[other[0]]) and are_equal(each, other) for other in group):
             yield each
 
 

@@ -13,7 +13,7 @@ from raftlog.errors import MissingFileError, NotFormattedError, SourceChangedErr
 from raftlog.records.checksum import crc32c
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.copied_log import copy_log
-from raftlog.tools.repair.sources import check_unchanged, log_directory_of, read_source
+from raftlog.tools.repair.sources import check_unchanged, distinct_directories, log_directory_of, read_source
 from tests.tools.repair.repaired import LOG, copied, everything
 
 CHANGES = st.sampled_from(["byte", "longer", "shorter", "time", "copy", "gone", "new"])
@@ -87,6 +87,20 @@ def test_which_directory_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for given_path in ("n1", "n1/", "./n1", f"n1/{LOG}", f"n1/{LOG}/", f"{tmp_path}/x/../n1"):
         assert log_directory_of(given_path) == f"{tmp_path}/n1"
     assert log_directory_of(f"/{LOG}") == "/"
+
+
+def test_a_directory_that_is_named_twice(tmp_path: Path) -> None:
+    """By a link to it, or by one to its metadata log; the one with a meta.properties counts, then the first by name."""
+    for name in ("a", "b"):
+        (tmp_path / name / LOG).mkdir(parents=True)
+    (tmp_path / "b" / "meta.properties").touch()
+    (tmp_path / "0").symlink_to(tmp_path / "a")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / LOG).symlink_to(tmp_path / "b" / LOG)
+    paths = [f"{tmp_path}/{name}" for name in ("a", "b", "0", "c", "none", "none")]
+    expected = [f"{tmp_path}/{name}" for name in ("0", "b", "none")]
+    assert distinct_directories(paths) == expected
+    assert sorted(distinct_directories(reversed(paths))) == sorted(expected)
 
 
 def test_a_directory_that_is_none(tmp_path: Path) -> None:

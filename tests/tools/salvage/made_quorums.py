@@ -212,7 +212,7 @@ class Disk:
     def _is_gone(self, name: str, position: int) -> bool:
         return position + 61 > len(self.contents[name])
 
-    def written(self, owner: object = None) -> ReplicaFiles:
+    def written(self, node_id: int | None = None) -> ReplicaFiles:
         """Write the files."""
         for name, data in self.contents.items():
             (self.path / LOG / name).write_bytes(data)
@@ -220,7 +220,7 @@ class Disk:
         checkpoint = tuple(self.checkpoint) if self.has_checkpoint else ()
         state_epoch = self.log[-1].epoch if self.log else None
         has_losses = len(self.intact) < len(self.log)
-        return ReplicaFiles(str(self.path / LOG), segments, checkpoint, owner, state_epoch, has_losses)
+        return ReplicaFiles(str(self.path / LOG), segments, checkpoint, node_id, state_epoch, has_losses)
 
     @property
     def checkpoint(self) -> list[EpochEntry]:

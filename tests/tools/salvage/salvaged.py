@@ -38,6 +38,23 @@ def batch_at(directory: Path, offset: int) -> tuple[Path, RecordBatch]:
     raise AssertionError(offset)
 
 
+def erase(directory: Path, start: int, end: int) -> None:
+    """Overwrite the batches with records from one offset to another (exclusive) with zeros, as ddrescue does."""
+    for path in sorted((directory / LOG).glob("*.log")):
+        data = bytearray(path.read_bytes())
+        for batch in split(BufferSource(bytes(data))):
+            if isinstance(batch, RecordBatch) and batch.base_offset < end and batch.next_offset > start:
+                data[batch.position : batch.position + batch.size_bytes] = bytes(batch.size_bytes)
+        path.write_bytes(data)
+
+
+def without_snapshots(directory: Path, above: int = 0) -> None:
+    """Delete the snapshots of a log that end above an offset."""
+    for path in (directory / LOG).glob("*.checkpoint"):
+        if int(path.name[:20]) > above:
+            path.unlink()
+
+
 def spoil(directory: Path, offset: int, at: int = 61) -> None:
     """Flip a bit in the batch that has a record, at a byte of the batch."""
     path, batch = batch_at(directory, offset)

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -260,14 +261,18 @@ def test_an_epoch_of_which_only_the_start_is_known_ends_the_log(tmp_path: Path) 
     assert found.chosen.end == OffsetAndEpoch(5, 1)
 
 
-@pytest.mark.parametrize(("owners", "end"), [(("a", "b"), 7), (("a", "a"), 5)])
-def test_a_batch_that_is_alone_needs_a_second_copy(owners: tuple[str, str], end: int, tmp_path: Path) -> None:
-    """Damage is before it, and nothing is after it: another node's same bytes count, a copy of its disk does not."""
+@pytest.mark.parametrize(
+    ("nodes", "end"), [((1, 2), 7), ((1, 1), 5), ((1, None), 5), ((None, 1), 5), ((None, None), 5)]
+)
+def test_a_batch_that_is_alone_needs_a_second_copy(
+    nodes: tuple[int | None, int | None], end: int, tmp_path: Path
+) -> None:
+    """Damage is before it, and nothing after it: another node's same bytes count; those of a copy do not."""
     log = made((1, 3))
     disks = [Disk(tmp_path / "a", log), Disk(tmp_path / "b", log)]
     for disk in disks:
         disk.damage("byte", 2, 5)
-    files = [disk.written(owner) for disk, owner in zip(disks, owners, strict=True)]
+    files = [disk.written(node) for disk, node in zip(disks, nodes, strict=True)]
     found = find_longest_log(files, [FoundSnapshot(0, "s", 5, 1)], NOTHING, lambda *_: False)
     assert found is not None
     assert found.chosen is not None
@@ -276,6 +281,37 @@ def test_a_batch_that_is_alone_needs_a_second_copy(owners: tuple[str, str], end:
     assert alone is not None
     assert alone.chosen is not None
     assert (alone.chosen.pieces, alone.chosen.end.offset) == ((), 5)
+
+
+@pytest.mark.parametrize(("seen", "end"), [((1, 1), 5), ((2, 2), 7), ((1, None), 5), ((2, None), 7), ((1, 2), 5)])
+def test_no_copy_vouches_for_an_epoch_that_its_node_has_not_seen(
+    seen: tuple[int | None, int | None], end: int, tmp_path: Path
+) -> None:
+    """Two nodes have the same bytes, alone among damage, of epoch 2, and quorum-state says how far each of them was."""
+    log = [*made((1, 2)), data_batch(5, 2, 2, b"r")]
+    disks = [Disk(tmp_path / "a", log), Disk(tmp_path / "b", log)]
+    for disk in disks:
+        disk.damage("byte", 2, 5)
+    files = [
+        attrs.evolve(disk.written(number), state_epoch=epoch)
+        for number, (disk, epoch) in enumerate(zip(disks, seen, strict=True))
+    ]
+    found = find_longest_log(files, [FoundSnapshot(0, "s", 5, 1)], NOTHING, lambda *_: False)
+    assert found is not None
+    assert found.chosen is not None
+    assert found.chosen.end.offset == end
+
+
+def test_a_snapshot_of_an_unknown_node_is_no_second_one(tmp_path: Path) -> None:
+    """No log reaches its end: the copy of a directory whose meta.properties is gone says no more than the first one."""
+    disks = [Disk(tmp_path / name, made((1, 4))) for name in ("a", "b")]
+    snapshots = [FoundSnapshot(number, "s", 99, 1) for number in (0, 1)]
+    for nodes, end in (((1, 2), 99), ((1, 1), 9), ((1, None), 9), ((None, 1), 9), ((None, None), 9)):
+        files = [disk.written(node) for disk, node in zip(disks, nodes, strict=True)]
+        found = find_longest_log(files, snapshots, NOTHING, lambda *_: False)
+        assert found is not None
+        assert found.chosen is not None
+        assert found.chosen.end.offset == end, nodes
 
 
 def test_the_name_of_the_next_file_vouches_for_a_place(tmp_path: Path) -> None:

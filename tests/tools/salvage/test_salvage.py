@@ -12,7 +12,7 @@ from raftlog.uuid_text import uuid_to_text
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 from tests.tools.repair.repaired import DIRECTORY_IDS, LOG, STATIC, batches, copied, everything
-from tests.tools.salvage.salvaged import apply, batch_at, content, plan, spoil
+from tests.tools.salvage.salvaged import apply, batch_at, content, erase, plan, spoil
 
 
 def made(path: Path, *sources: Path, options: tuple[str, ...] = ()) -> Path:
@@ -73,6 +73,33 @@ def test_the_order_of_the_sources_does_not_matter(quorum: Path, tmp_path: Path) 
         logs.append(data(made(place, *sources)))
         assert len(content(place / "plan")["pieces"]) > 2
     assert logs[0] == logs[1] == logs[2]
+
+
+def test_a_directory_is_no_witness_for_itself(quorum: Path, tmp_path: Path) -> None:
+    """A batch alone among zeros, of a wrong epoch, is not believed for a copy of its disk, nor for a link to it."""
+    path, batch = batch_at(quorum / "n2", 163)
+    erase(quorum / "n2", 120, 163)
+    erase(quorum / "n2", batch.next_offset, 1000)
+    wrong = bytearray(path.read_bytes())
+    wrong[batch.position + 12 : batch.position + 16] = (5).to_bytes(4, "big")
+    path.write_bytes(wrong)
+    copy = Path(shutil.copytree(quorum / "n2", quorum / "n2-copy"))
+    (copy / "meta.properties").unlink()
+    (quorum / "link").symlink_to(copy)
+    (quorum / "nested").mkdir()
+    (quorum / "nested" / LOG).symlink_to(copy / LOG)
+    whole = data(quorum / "n3")[: len(data(quorum / "n1"))]
+    state = quorum / "n2" / LOG / "quorum-state"
+    text = state.read_text()
+    for number, epoch in enumerate((4, 5)):  # Whether or not the node's own election state excludes that epoch.
+        for each in (state, copy / LOG / "quorum-state"):
+            each.write_text(text.replace('"leaderEpoch":4', f'"leaderEpoch":{epoch}'))
+        for case, names in enumerate((["n2", "n2-copy"], ["n2-copy", "link", "nested"], ["n2", "link", "n1"])):
+            place = tmp_path / f"{number}-{case}"
+            place.mkdir()
+            found = data(made(place, *(quorum / name for name in names)))
+            assert found == whole[len(whole) - len(found) :] if "n1" in names else bytes(batch.buffer) not in found
+            assert bytes(wrong[batch.position : batch.position + batch.size_bytes]) not in found
 
 
 @pytest.mark.parametrize("source", ["dynamic-quorum", "static-upgrade", "groups", "mirror", "killed", "data-topics"])
