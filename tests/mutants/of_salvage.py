@@ -158,6 +158,13 @@ MUTANTS: Final = (
         (f"{LONGEST}::test_the_name_of_a_snapshot_is_not_enough",),
     ),
     Mutant(
+        "R-salvage-static",
+        "who is a static voter follows from the records of the result",
+        "KIP-853",
+        instead(identity, "_statements", lambda *_: ()),
+        (f"{SALVAGE}::test_who_is_a_static_voter_follows_from_the_result",),
+    ),
+    Mutant(
         "R-salvage-vote",
         "a node without its election state is a new node",
         "KIP-853",

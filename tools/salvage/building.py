@@ -54,7 +54,7 @@ def build_salvaged(file_system: FileSystem, sources: Sequence[Source], salvage: 
         source = sources[number]
         copy_file(file_system, source.path(name), join(directory, name), _file(source, name))
     _write_segments(file_system, sources, salvage, log_path)
-    kraft_version = _check(file_system, log_path, salvage.end)
+    kraft_version = _check(file_system, log_path, salvage)
     forget_own_files(file_system, log_path)
     if salvage.owner is not None:
         state = _state(file_system, sources, salvage, salvage.owner, kraft_version)
@@ -113,20 +113,27 @@ def _append(file_system: FileSystem, path: str, piece: Piece, target: OpenFile) 
         source.close()
 
 
-def _check(file_system: FileSystem, log_path: str, end: OffsetAndEpoch) -> KRaftVersion:
+def _check(file_system: FileSystem, log_path: str, salvage: Salvage) -> KRaftVersion:
     """Open the log as its node would, which makes the indexes, and check that it is whole and ends as planned.
+
+    At another kraft.version, another node could be a static voter, which must not get a new directory id.
 
     Returns:
         The kraft.version in force at its end.
     """
     with FileLog.open(file_system, log_path) as log:
         found = OffsetAndEpoch(log.end_offset.offset, log.last_fetched_epoch)
-        if log.quarantine is not None or found != end:
-            raise RepairRefusedError(f"the log that was made ends at {found}, and the plan is for {end}")
+        if log.quarantine is not None or found != salvage.end:
+            raise RepairRefusedError(f"the log that was made ends at {found}, and the plan is for {salvage.end}")
         log.flush()
         machine = KRaftControlRecordStateMachine(VoterSet())
         update_state(machine, log)
-        return machine.last_kraft_version
+    version = machine.last_kraft_version
+    if version != salvage.kraft_version:
+        raise RepairRefusedError(
+            f"the log that was made ends at kraft.version {version:d}, and the plan is for {salvage.kraft_version}"
+        )
+    return version
 
 
 def _state(

@@ -5,19 +5,91 @@ A voter that forgets its vote may vote twice in an epoch, and then there may be 
 directory id only together with its own election state. Without that it starts as somebody new, who was no voter before.
 """
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
+
+import attrs
 
 from raftlog.errors import RepairRefusedError
 from raftlog.file_system import FileSystem, join
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import KRaftVersionRecord, LeaderChangeMessage
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME, random_directory_id
 from raftlog.storage.state.quorum_state_store import load_quorum_state
+from raftlog.tools.auditing.history.quorum_statements import Statement, log_statements, snapshot_statements, voters_of
+from raftlog.tools.auditing.history.replicas import static_voters
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.losses import Witness
+from raftlog.tools.salvage.merging import Piece
 from raftlog.tools.salvage.salvage_plan import Owner
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import VoterSet
+
+
+@attrs.frozen
+class StateAtEnd:
+    """What is in force at the end of a log.
+
+    Attributes:
+        kraft_version: its level.
+        voters: those of the last VotersRecord; at kraft.version 0 the static voters, of which only the ids are known.
+    """
+
+    kraft_version: int
+    voters: VoterSet
+
+
+def state_at_end(
+    witnesses: Sequence[Witness],
+    pieces: Sequence[Piece],
+    snapshots: Iterable[tuple[int, OffsetAndEpoch]],
+    static: VoterSet,
+) -> StateAtEnd:
+    """Return what is in force at the end of a log that is made of pieces and snapshots, by their control records alone.
+
+    Args:
+        witnesses: what the survey saw of the sources, by number.
+        pieces: of the log.
+        snapshots: number of the source and id of each, the bootstrap snapshot included.
+        static: the voters at kraft.version 0 if no LeaderChange of the log names them.
+    """
+    versions, sets, leaders = {-2: 0}, dict[int, VoterSet](), dict[int, LeaderChangeMessage]()
+    for number, snapshot_id in snapshots:
+        evidence = witnesses[number].evidence
+        for each in () if evidence is None else snapshot_statements(evidence):
+            if each.snapshot_id == snapshot_id:
+                versions[each.offset] = each.kraft_version
+                sets |= {} if each.voter_set is None else {each.offset: each.voter_set}
+    for statement in _statements(witnesses, pieces):
+        offset, value, voters = statement.seen.offset, statement.value, voters_of(statement)
+        sets |= {} if voters is None else {offset: voters}
+        versions |= {offset: value.kraft_version} if isinstance(value, KRaftVersionRecord) else {}
+        leaders |= {offset: value} if isinstance(value, LeaderChangeMessage) else {}
+    version = versions[max(versions)]
+    if version > 0:
+        return StateAtEnd(version, sets[max(sets)] if sets else VoterSet())
+    return StateAtEnd(0, static_voters(each.id for each in leaders[max(leaders)].voters) if leaders else static)
+
+
+def _statements(witnesses: Sequence[Witness], pieces: Iterable[Piece]) -> Iterator[Statement]:
+    """Yield the statements in some pieces, by the position of their batches."""
+    by_file: dict[tuple[int, str], list[Piece]] = {}
+    for piece in pieces:
+        by_file.setdefault((piece.source, piece.file), []).append(piece)
+    for number in {source for source, _ in by_file}:
+        evidence = witnesses[number].evidence
+        for statement in () if evidence is None else log_statements(evidence):
+            name = statement.file.task.path.rpartition("/")[2]
+            if _has(by_file.get((number, name), ()), statement.seen.position):
+                yield statement
+
+
+def _has(pieces: Sequence[Piece], position: int) -> bool:
+    """Whether a position is in one of some pieces of a file, by ascending position."""
+    index = bisect.bisect_right(pieces, position, key=lambda each: each.position) - 1
+    return index >= 0 and position < pieces[index].end_position
 
 
 def election_state(file_system: FileSystem, source: Source) -> QuorumStateData | None:

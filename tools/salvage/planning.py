@@ -2,7 +2,7 @@
 """Plans a salvage: what the sources have, what is proven of it, what is taken, and what is lost."""
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -17,14 +17,15 @@ from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
-from raftlog.tools.auditing.history.replicas import usable_snapshots
+from raftlog.tools.auditing.history.replicas import static_voters, usable_snapshots
 from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
+from raftlog.tools.auditing.proof.copies import Copy
 from raftlog.tools.auditing.survey.version_rules import PartOfFile, any_sets_version
 from raftlog.tools.repair.evidence_of_sources import check_clusters
 from raftlog.tools.repair.reviewing import findings_of, is_serious
 from raftlog.tools.repair.sources import Source, current_files
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot
-from raftlog.tools.salvage.identity import plan_owner
+from raftlog.tools.salvage.identity import StateAtEnd, plan_owner, state_at_end
 from raftlog.tools.salvage.longest_log import LongestLog, ReplicaFiles, find_longest_log
 from raftlog.tools.salvage.losses import (
     described_records,
@@ -39,6 +40,7 @@ from raftlog.tools.salvage.replacing import begins_after, read_batch_at, replace
 from raftlog.tools.salvage.runs import NamedSegment
 from raftlog.tools.salvage.salvage_plan import Owner, Replacement, Salvage, TakenFile
 from raftlog.tools.salvage.winning import Known
+from raftlog.voters.voter_set import VoterSet
 
 SMALL_FILES: Final = frozenset(
     {FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.BOOTSTRAP_SNAPSHOT}
@@ -113,12 +115,14 @@ class _Planning:
         chosen, replacements = self._without(chosen, request.replace, found)
         files = tuple(self._files(chosen, has_owner=request.node_id is not None))
         sets_version = self._sets_version(chosen)
+        state = self._state_at_end(chosen, files)
         proofs = self._view.judgement.proofs[:1]
         return Salvage(
             self._cluster_id,
             chosen.start_offset,
             chosen.end.offset,
             chosen.end.epoch,
+            state.kraft_version,
             chosen.pieces,
             chosen.snapshots,
             files,
@@ -133,7 +137,7 @@ class _Planning:
             sets_version,
             replacements,
             tuple(sorted(offset for offset in request.replace if offset < chosen.start_offset)),
-            self._owner(request.node_id),
+            self._owner(request.node_id, state.voters),
         )
 
     def _found(self) -> LongestLog:
@@ -176,10 +180,14 @@ class _Planning:
                     yield FoundSnapshot(number, name, snapshot_id.offset, snapshot_id.epoch)
 
     def _is_majority(self, numbers: Sequence[int], offset: int) -> bool:
-        """Whether some sources are of a majority of the voters in force before an offset, by their own logs."""
+        """Whether some sources are of a majority of the voters in force before an offset.
+
+        Their own logs name the voters; if none does, the others. The latest set below the offset counts; before the
+        first one, that of the end.
+        """
         copies = [copy for number in numbers if (copy := self._witnesses[number].copy) is not None]
-        named = (copy.voters_before(offset) for copy in copies)
-        voters = next((each.voters for each in named if each is not None), self._view.voters)
+        others = (witness.copy for witness in self._witnesses if witness.copy is not None)
+        voters = _voters_before(copies, offset) or _voters_before(others, offset) or self._view.voters
         there = {copy.key.id for copy in copies if copy.key is not None and voters.is_voter(copy.key)}
         return len(voters) > 0 and len(there) >= voters.majority_size
 
@@ -265,14 +273,27 @@ class _Planning:
         path = self._sources[piece.source].path(join(METADATA_DIRECTORY_NAME, piece.file))
         return PartOfFile(path, piece.position, piece.end_position)
 
-    def _owner(self, node_id: int | None) -> Owner | None:
+    def _state_at_end(self, chosen: Chosen, files: Sequence[TakenFile]) -> StateAtEnd:
+        copies = [witness.copy for witness in self._witnesses if witness.copy is not None]
+        sets = [self._view.voters, *(each.voters for copy in copies for each in copy.voters)]
+        snapshots = [(each.source, BOOTSTRAP_SNAPSHOT_ID) for each in files if each.name == _BOOTSTRAP]
+        snapshots += [(each.source, each.id) for each in chosen.snapshots]
+        static = static_voters(voter_id for each in sets for voter_id in each.voter_ids)
+        return state_at_end(self._witnesses, chosen.pieces, snapshots, static)
+
+    def _owner(self, node_id: int | None, voters: VoterSet) -> Owner | None:
         if node_id is None:
             return None
         if self._cluster_id is None:
             raise RepairRefusedError(
                 "no source has a meta.properties with a cluster.id, which a node needs: make the log without --node-id"
             )
-        return plan_owner(self._file_system, node_id, self._sources, self._witnesses, self._view.voters)
+        return plan_owner(self._file_system, node_id, self._sources, self._witnesses, voters)
+
+
+def _voters_before(copies: Iterable[Copy], offset: int) -> VoterSet | None:
+    found = [each for copy in copies if (each := copy.voters_before(offset)) is not None]
+    return max(found, key=lambda each: each.offset).voters if found else None
 
 
 def _segments(source: Source) -> Iterator[NamedSegment]:

@@ -80,6 +80,7 @@ class Salvage:
         cluster_id: of the sources; None if no file has it.
         start_offset, end_offset: of the log of the result, inclusive and exclusive.
         epoch: of its last record.
+        kraft_version: in force at its end.
         pieces: of the log, in order; none if it is empty after a snapshot.
         snapshots: by ascending end.
         files: small files that are copied.
@@ -101,6 +102,7 @@ class Salvage:
     start_offset: int
     end_offset: int
     epoch: int
+    kraft_version: int
     pieces: tuple[Piece, ...]
     snapshots: tuple[FoundSnapshot, ...]
     files: tuple[TakenFile, ...]

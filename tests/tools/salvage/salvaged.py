@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.checksum import crc32c
 from tests.tools.console import Outcome, run
 from tests.tools.repair.repaired import LOG
 
@@ -46,6 +47,17 @@ def erase(directory: Path, start: int, end: int) -> None:
             if isinstance(batch, RecordBatch) and batch.base_offset < end and batch.next_offset > start:
                 data[batch.position : batch.position + batch.size_bytes] = bytes(batch.size_bytes)
         path.write_bytes(data)
+
+
+def rewrite(directory: Path, offset: int) -> None:
+    """Give the batch that has a record other bytes, with a CRC that holds: its base timestamp is 1 ms off."""
+    path, batch = batch_at(directory, offset)
+    changed = bytearray(batch.buffer)
+    changed[34] ^= 1
+    changed[17:21] = crc32c(changed[21:]).to_bytes(4, "big")
+    data = bytearray(path.read_bytes())
+    data[batch.position : batch.position + batch.size_bytes] = changed
+    path.write_bytes(data)
 
 
 def without_snapshots(directory: Path, above: int = 0) -> None:

@@ -4,15 +4,18 @@
 import shutil
 from pathlib import Path
 
+import attrs
 import pytest
 
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.records.files.quorum_state import read_quorum_state
+from raftlog.tools.repair.plan import RepairPlan, load_plan
+from raftlog.tools.salvage.salvage_plan import Salvage
 from raftlog.uuid_text import uuid_to_text
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 from tests.tools.repair.repaired import DIRECTORY_IDS, LOG, STATIC, batches, copied, everything
-from tests.tools.salvage.salvaged import apply, batch_at, content, erase, plan, spoil
+from tests.tools.salvage.salvaged import apply, batch_at, content, erase, plan, rewrite, spoil, without_snapshots
 
 
 def made(path: Path, *sources: Path, options: tuple[str, ...] = ()) -> Path:
@@ -263,6 +266,40 @@ def test_a_static_voter_needs_its_election_state(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "node 1 is a static voter" in refused.messages
     assert identity(made(tmp_path, static / "n1", static / "n2", options=("--node-id", "2")))[0] == 2
+
+
+def test_who_is_a_static_voter_follows_from_the_result(tmp_path: Path) -> None:
+    """The upgrade to kraft.version 1 is at 160: the result counts, not where a source is damaged."""
+    static = copied(tmp_path, "static", GOLDEN / "static-upgrade/data")
+    for node in ("n1", "n2"):
+        without_snapshots(static / node, above=60)
+    cut = Path(shutil.copytree(static, tmp_path / "cut"))
+    erase(static / "n1", 100, 105)
+    erase(static / "n2", 140, 145)
+
+    out = made(tmp_path, static / "n1", static / "n2", options=("--node-id", "3"))
+
+    assert (content(tmp_path / "plan")["kraft_version"], batches(out)[-1].next_offset) == (1, 214)
+    rewrite(cut / "n1", 140)
+    given = [cut / "n1", cut / "n2"]
+    assert plan(*given, file=tmp_path / "log").exit_code == 0
+    assert (content(tmp_path / "log")["kraft_version"], content(tmp_path / "log")["end_offset"]) == (0, 140)
+    refused = plan(*given, file=tmp_path / "refused", options=("--node-id", "3"))
+    assert refused.exit_code == 1
+    assert "node 3 is a static voter" in refused.messages
+    assert plan(*given, file=tmp_path / "other", options=("--node-id", "101")).exit_code == 0
+
+
+def test_another_kraft_version_than_planned_is_refused(quorum: Path, tmp_path: Path) -> None:
+    """What the new log says at its end is compared with the plan, on which its owner's identity depends."""
+    assert plan(quorum / "n3", file=tmp_path / "plan").exit_code == 0
+    planned = load_plan(str(tmp_path / "plan"), "salvage")
+    salvage = attrs.evolve(planned.content_as(Salvage), kraft_version=0)
+    RepairPlan.of("salvage", planned.sources, salvage).save(str(tmp_path / "edited"))
+    refused = apply(tmp_path / "edited", tmp_path / "new")
+    assert refused.exit_code == 1
+    assert "ends at kraft.version 1, and the plan is for 0" in refused.messages
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_directory_without_an_owner_gives_its_log(quorum: Path, tmp_path: Path) -> None:
