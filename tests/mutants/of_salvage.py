@@ -158,6 +158,13 @@ MUTANTS: Final = (
         (f"{LONGEST}::test_the_name_of_a_snapshot_is_not_enough",),
     ),
     Mutant(
+        "R-salvage-renamed-damage",
+        "damage before the end of a log does not hide where it ended",
+        "Snapshots#parse: only the name says where it ends",
+        instead(longest_log, "_may_have_reached", lambda replica, *_: replica.has_losses),
+        (f"{LONGEST}::test_the_name_of_a_snapshot_is_not_enough",),
+    ),
+    Mutant(
         "R-salvage-static",
         "who is a static voter follows from the records of the result",
         "KIP-853",

@@ -105,16 +105,34 @@ def _is_vouched(
 ) -> bool:
     """Whether something says that a log has reached a snapshot's end: a file's name alone may be wrong.
 
-    A log has records there, or another node has such a snapshot. If the replica has lost records, the name counts.
+    A log has records there, or another node has such a snapshot. If the replica has lost what may have been there,
+    the name counts; damage elsewhere says nothing of it.
     """
     offset = snapshot.offset
-    if replicas[snapshot.source].has_losses:
+    if _may_have_reached(replicas[snapshot.source], logs[snapshot.source], offset):
         return True
     if any(run.start_offset <= offset <= run.end_offset for log in logs for run in log.runs):
         return True
     owners = _owners(replicas)
     own = owners[snapshot.source]
     return any(each.id == snapshot.id and own.is_other_than(owners[each.source]) for each in snapshots)
+
+
+def _may_have_reached(replica: ReplicaFiles, log: VouchedLog, offset: int) -> bool:
+    """Whether what a replica has lost may hide that its log has reached an offset at which it has no records.
+
+    The offset is in a hole; or the end of the log is lost: bytes follow what can be vouched for, or a segment does, or
+    an epoch that begins there or later.
+    """
+    if not replica.has_losses:
+        return False
+    if not log.runs or log.runs[-1].file != replica.segments[-1].file:
+        return True
+    last = log.runs[-1]
+    if last.end_offset >= offset or (replica.checkpoint and replica.checkpoint[-1].start_offset >= last.end_offset):
+        return True
+    with FileSource(f"{replica.directory}/{last.file}") as source:
+        return last.end_position < source.size()
 
 
 def _owners(replicas: Sequence[ReplicaFiles]) -> list[DiskOwner]:

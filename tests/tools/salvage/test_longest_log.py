@@ -173,9 +173,9 @@ def test_a_hole_is_not_stepped_over(tmp_path: Path) -> None:
     assert [(each.start_offset, each.end_offset) for each in found.chosen.unused] == [(5, 19)]
 
 
-@pytest.mark.parametrize(("offset", "start", "end"), [(4, 0, 3), (5, 5, 19), (6, 5, 19), (19, 5, 19), (20, 20, 20)])
+@pytest.mark.parametrize(("offset", "start", "end"), [(4, 0, 3), (5, 5, 19), (6, 5, 19), (19, 5, 19), (20, 0, 3)])
 def test_a_snapshot_above_a_hole_beats_cutting(offset: int, start: int, end: int, tmp_path: Path) -> None:
-    """From the end of the hole to the end of the log after it; not one that ends in the hole."""
+    """From the end of the hole to the end of the log after it; not one that ends in the hole, or after the log."""
     log = made((1, 9))
     disk = Disk(tmp_path / "a", log)
     disk.damage("zeros", 2, 0)  # Offsets 3 and 4.
@@ -326,7 +326,7 @@ def test_the_name_of_the_next_file_vouches_for_a_place(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_snapshot_is_not_enough(tmp_path: Path) -> None:
-    """No log reaches its end: it counts if another node has it too, or if its own log has lost something."""
+    """No log reaches its end: it counts if another node has it too, or if the end of its own log is lost."""
     log = made((1, 4))
     disks = [Disk(tmp_path / "a", log), Disk(tmp_path / "b", log)]
     renamed = [FoundSnapshot(number, "s", 99, 1) for number in (0, 1)]
@@ -339,9 +339,36 @@ def test_the_name_of_a_snapshot_is_not_enough(tmp_path: Path) -> None:
 
     assert end_with(renamed[:1]) == 9
     assert end_with(renamed) == 99
+    disks[0].damage("byte", 2, 5)  # Damage elsewhere does not hide where the log has ended.
+    assert end_with(renamed[:1]) == 9
     disks[0].damage("byte", 4, 5)
     assert end_with(renamed[:1]) == 99
     assert end_with(renamed[1:]) == 9
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "amount", "has_checkpoint", "end"),
+    [
+        ("byte", 2, 5, True, 3),
+        ("byte", 5, 5, True, 99),
+        ("zeros", 5, 0, False, 99),
+        ("tail", 5, 5, True, 99),
+        ("tail", 5, 0, True, 8),  # Cut between two batches: nothing shows that there was more.
+        ("file", 4, 0, True, 99),  # The checkpoint says that an epoch began after the end.
+        ("file", 4, 0, False, 7),
+    ],
+)
+def test_which_loss_may_hide_where_a_log_has_ended(
+    kind: str, number: int, amount: int, has_checkpoint: bool, end: int, tmp_path: Path
+) -> None:
+    """Damaged bytes after the last sound record, or a later epoch; not what is before a sound end."""
+    disk = Disk(tmp_path / "a", made((1, 3), (2, 1)), [4])
+    disk.has_checkpoint = has_checkpoint
+    disk.damage(kind, number, amount)
+    found = salvage([disk], [FoundSnapshot(0, "s", 99, 2)])
+    assert found is not None
+    assert found.chosen is not None
+    assert found.chosen.end.offset == end
 
 
 def test_a_batch_of_impossible_form_is_damage(tmp_path: Path) -> None:

@@ -189,6 +189,17 @@ def test_a_snapshot_that_is_damaged_too_does_not_count(quorum: Path, tmp_path: P
     assert batches(out)[-1].next_offset == batch_at(GOLDEN / "dynamic-quorum/data/n3", 70)[1].base_offset
 
 
+def test_a_renamed_snapshot_does_not_win_by_damage_elsewhere(quorum: Path, tmp_path: Path) -> None:
+    """A bit of batch 20 of its node is wrong, which does not hide that its log has ended at 230."""
+    log = quorum / "n3" / LOG
+    (log / "00000000000000000151-0000000004.checkpoint").rename(log / "00000000000000000330-0000000004.checkpoint")
+    (log / "00000000000000000230-0000000004.checkpoint").unlink()
+    spoil(quorum / "n3", 20)
+    whole = data(GOLDEN / "dynamic-quorum/data/n3")
+    out = made(tmp_path, *(quorum / name for name in ("n3", "n1", "n2", "n101")))
+    assert (content(tmp_path / "plan")["start_offset"], data(out)) == (0, whole)
+
+
 def test_an_empty_log_after_a_snapshot(quorum: Path, tmp_path: Path) -> None:
     """The newest snapshot ends where the log ended, and the log is damaged before it: nothing but that is kept."""
     for directory in quorum.glob("n*"):
