@@ -57,6 +57,10 @@ def _of_any_end(right: Wrong) -> Wrong:
     return of_stretch
 
 
+def _by_directories(right: Wrong) -> Wrong:
+    return lambda read, ranks, is_majority, _: right(read, ranks, is_majority, lambda side, offset: (len(side),))
+
+
 def _the_first(self: Any, _: int, sides: Any) -> Any:
     return [sides[0]]
 
@@ -142,6 +146,13 @@ MUTANTS: Final = (
         "Raft (Ongaro) 5.3",
         instead(_Merging, "_part", _the_first),
         (f"{LONGEST}::test_two_batches_of_one_epoch_and_offset_are_never_merged",),
+    ),
+    Mutant(
+        "R-salvage-copies-count",
+        "copies of a disk are no side of their own in a conflict",
+        "PAR/CTRL (FAST'18)",
+        swapped(longest_log, "merge", _by_directories),
+        (f"{LONGEST}::test_copies_of_a_disk_do_not_outvote_a_node",),
     ),
     Mutant(
         "R-salvage-form",

@@ -102,6 +102,10 @@ def election_state(file_system: FileSystem, source: Source) -> QuorumStateData |
     return None if found.is_vote_lost else found.state
 
 
+def _lateness(state: QuorumStateData, source: Source) -> tuple[int, int, int, str]:
+    return state.leader_epoch, state.voted_id, state.leader_id, source.directory
+
+
 def plan_owner(
     file_system: FileSystem, node_id: int, sources: Sequence[Source], witnesses: Sequence[Witness], voters: VoterSet
 ) -> Owner:
@@ -130,7 +134,7 @@ def plan_owner(
         if state is not None:
             own.append((state, number, key.directory_id))
     if own:
-        _, number, directory_id = max(own, key=lambda each: (each[0].leader_epoch, each[0].voted_id, -each[1]))
+        _, number, directory_id = max(own, key=lambda each: _lateness(each[0], sources[each[1]]))
         return Owner(node_id, uuid_to_text(directory_id), number)
     if any(key.id == node_id and key.directory_id is None for key in voters.voter_keys):
         raise RepairRefusedError(

@@ -56,6 +56,7 @@ class LongestLog:
         merged: what all replicas have of it.
         snapshots: those of the lineage, the preferred ones first.
         chosen: the log; None if every way to begin one is gone.
+        ranks: numbers of the replicas, the most up-to-date first; of equal ones, by node id and path.
     """
 
     logs: tuple[VouchedLog, ...]
@@ -63,6 +64,7 @@ class LongestLog:
     merged: Merged
     snapshots: tuple[FoundSnapshot, ...]
     chosen: Chosen | None
+    ranks: tuple[int, ...]
 
 
 def find_longest_log(
@@ -86,15 +88,31 @@ def find_longest_log(
     found = winner(known, (each.id for each in snapshots), proven, claims)
     if found is None:
         return None
-    ranks = sorted(range(len(replicas)), key=lambda number: known[number].end, reverse=True)
+    ranks = tuple(sorted(_by_identity(replicas), key=lambda number: known[number].end, reverse=True))
+    of_lineage = [each for each in snapshots if parting_offset(found.known, Known.of_point(each.id)) is None]
+    of_lineage.sort(key=lambda each: (-each.offset, ranks.index(each.source)))
 
     def read(number: int) -> Iterator[tuple[str, RecordBatch]]:
         return read_usable(replicas[number].directory, logs[number].runs, found.ends[number])
 
-    merged = merge(read, ranks, is_majority)
-    of_lineage = [each for each in snapshots if parting_offset(found.known, Known.of_point(each.id)) is None]
-    of_lineage.sort(key=lambda each: (-each.offset, ranks.index(each.source)))
-    return LongestLog(logs, found, merged, tuple(of_lineage), choose(merged, of_lineage))
+    def preference(side: Sequence[int], offset: int) -> tuple[int, ...]:
+        """Rank a side by the number of known nodes, and by its snapshots, which prove what is committed."""
+        nodes = {replicas[number].node_id for number in side} - {None}
+        ends = (each.offset for each in of_lineage if each.source in side and each.offset > offset)
+        return len(nodes), max(ends, default=0)
+
+    merged = merge(read, ranks, is_majority, preference)
+    return LongestLog(logs, found, merged, tuple(of_lineage), choose(merged, of_lineage), ranks)
+
+
+def _by_identity(replicas: Sequence[ReplicaFiles]) -> list[int]:
+    """Return the numbers of the replicas in an order that does not depend on them: by node id, unknown ones last."""
+
+    def identity(number: int) -> tuple[bool, int, str]:
+        replica = replicas[number]
+        return replica.node_id is None, replica.node_id or 0, replica.directory
+
+    return sorted(range(len(replicas)), key=identity)
 
 
 def _is_vouched(

@@ -105,6 +105,10 @@ IsMajority: TypeAlias = Callable[[Sequence[int], int], bool]
 """Says whether some sources are those of a majority of the voters, before an offset."""
 
 
+Preference: TypeAlias = Callable[[Sequence[int], int], tuple[int, ...]]
+"""Ranks a side of a conflict at an offset that no majority settles; the greatest is preferred."""
+
+
 def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterator[tuple[str, RecordBatch]]:
     """Yield the batches of some runs of a log, up to an offset, with the names of their files.
 
@@ -125,27 +129,29 @@ def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterato
                     yield run.file, piece
 
 
-def merge(read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> Merged:
+def merge(read: Reader, ranks: Sequence[int], is_majority: IsMajority, preference: Preference) -> Merged:
     """Merge the batches of replicas.
 
     Args:
         read: reads a source.
-        ranks: numbers of the sources, the most up-to-date first: after a conflict that no majority settles, the log
-            goes on with the side of the most sources, and then with that of the first of them.
+        ranks: numbers of the sources, the most up-to-date first, in an order that does not depend on their numbers.
         is_majority: decides conflicts.
+        preference: says with which side the log goes on after a conflict that no majority settles; of equal ones, it is
+            the side of the first source.
 
     Raises:
         StorageError: a file cannot be read.
     """
-    return _Merging(read, ranks, is_majority).merged()
+    return _Merging(read, ranks, is_majority, preference).merged()
 
 
 class _Merging:
     """The batches that come next, and what was merged so far."""
 
-    def __init__(self, read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> None:
+    def __init__(self, read: Reader, ranks: Sequence[int], is_majority: IsMajority, preference: Preference) -> None:
         self._ranks = ranks
         self._is_majority = is_majority
+        self._preference = preference
         self._readers = {number: read(number) for number in ranks}
         self._next: dict[int, tuple[str, RecordBatch]] = {}
         self._stretches: list[Stretch] = []
@@ -201,8 +207,9 @@ class _Merging:
         return list(side)
 
     def _part(self, start: int, sides: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Go on after batches of which none is taken, without the sources of all but the largest side."""
-        self._leave_out(start, max(sides, key=len), sides, is_settled=False)
+        """Go on after batches of which none is taken, without the sources of all but one side."""
+        kept = max(sides, key=lambda side: self._preference(side, start))
+        self._leave_out(start, kept, sides, is_settled=False)
         self._end_stretch()
         return []
 

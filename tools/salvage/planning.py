@@ -113,7 +113,7 @@ class _Planning:
                 path=self._sources[0].directory,
             )
         chosen, replacements = self._without(chosen, request.replace, found)
-        files = tuple(self._files(chosen, has_owner=request.node_id is not None))
+        files = tuple(self._files(chosen, found.ranks, has_owner=request.node_id is not None))
         sets_version = self._sets_version(chosen)
         state = self._state_at_end(chosen, files)
         proofs = self._view.judgement.proofs[:1]
@@ -226,7 +226,7 @@ class _Planning:
 
     # What is beside the log
 
-    def _files(self, chosen: Chosen, *, has_owner: bool) -> Iterator[TakenFile]:
+    def _files(self, chosen: Chosen, ranks: Sequence[int], *, has_owner: bool) -> Iterator[TakenFile]:
         """Yield the topic's id, and what formatting has left, which counts as long as the log begins at offset 0."""
         kinds = [(join(METADATA_DIRECTORY_NAME, FileKind.PARTITION_METADATA.value), self._partition_metadata)]
         if chosen.start_offset == 0:
@@ -234,7 +234,7 @@ class _Planning:
         if chosen.start_offset == 0 and has_owner:  # It is beside the log: another directory has its own.
             kinds.append((FileKind.BOOTSTRAP_SNAPSHOT.value, self._bootstrap))
         preferred = [piece.source for piece in chosen.pieces]
-        numbers = list(dict.fromkeys([*preferred, *range(len(self._sources))]))
+        numbers = list(dict.fromkeys([*preferred, *ranks]))
         for name, file_of in kinds:
             number = next((number for number in numbers if _is_sound(file_of(number))), None)
             if number is not None:

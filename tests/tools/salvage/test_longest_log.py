@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The longest log that replicas can vouch for, of small quorums whose whole past is known."""
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -217,10 +218,40 @@ def test_two_batches_of_one_epoch_and_offset_are_never_merged(tmp_path: Path) ->
     assert found is not None
     assert found.chosen is not None
     assert bytes_of(disks, found.chosen.pieces) == other[-2].data + other[-1].data
+    found = salvage(disks, [FoundSnapshot(0, "s", 11, 1)])  # What it covers is committed: that side is kept.
+    assert found is not None
+    assert found.chosen is not None
+    assert bytes_of(disks, found.chosen.pieces) == one[-2].data + one[-1].data
+    disks.append(Disk(tmp_path / "c", other))
     found = salvage(disks, [FoundSnapshot(0, "s", 11, 1)])  # Of the side that is left out.
     assert found is not None
     assert found.chosen is not None
     assert found.chosen.end.offset == 7
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kept"), [((1, 2, 2), {0}), ((1, 2, 3), {1, 2}), ((1, 2, None), {0}), ((None, 2, 2), {1, 2})]
+)
+def test_copies_of_a_disk_do_not_outvote_a_node(nodes: tuple[int | None, ...], kept: set[int], tmp_path: Path) -> None:
+    """Nodes count, not directories; of as many, the log that reaches further goes on, in whatever order they are."""
+    one, other = made((1, 6)), [*made((1, 3)), data_batch(7, 1, 2, b"other"), data_batch(9, 1, 2, b"other")]
+    disks = [Disk(tmp_path / "a", one), Disk(tmp_path / "b", other), Disk(tmp_path / "c", other)]
+    files = [disk.written(node) for disk, node in zip(disks, nodes, strict=True)]
+    for order in itertools.permutations(range(3)):
+        found = find_longest_log([files[number] for number in order], (), NOTHING, lambda *_: False)
+        assert found is not None
+        (conflict,) = found.merged.conflicts
+        assert {order[number] for number in conflict.kept} == kept
+
+
+def test_equal_sides_are_told_apart_by_their_nodes(tmp_path: Path) -> None:
+    """Two logs of one length: the order of the directories does not decide."""
+    one, other = made((1, 3)), [*made((1, 2)), data_batch(5, 1, 2, b"other")]
+    files = [Disk(tmp_path / "b", one).written(1), Disk(tmp_path / "a", other).written(2)]
+    for order in ([0, 1], [1, 0]):
+        found = find_longest_log([files[number] for number in order], (), NOTHING, lambda *_: False)
+        assert found is not None
+        assert [order[number] for number in found.merged.conflicts[0].kept] == [0]
 
 
 def test_a_majority_settles_such_a_conflict(tmp_path: Path) -> None:

@@ -78,6 +78,22 @@ def test_the_order_of_the_sources_does_not_matter(quorum: Path, tmp_path: Path) 
     assert logs[0] == logs[1] == logs[2]
 
 
+@pytest.mark.parametrize("source", ["dynamic-quorum", "static-upgrade"])
+def test_every_file_is_the_same_in_any_order(source: str, tmp_path: Path) -> None:
+    """Of all nodes, some of them damaged: batches, snapshots, the vote and the small files."""
+    quorum = copied(tmp_path, source, GOLDEN / source / "data")
+    erase(quorum / "n2", 100, 110)
+    erase(quorum / "n1", 20, 30)
+    nodes = sorted(quorum.iterdir())
+    found = []
+    for name, order in (("forward", nodes), ("reversed", nodes[::-1])):
+        (tmp_path / name).mkdir()
+        out = made(tmp_path / name, *order, options=("--node-id", "1"))
+        found.append({path: each[0] for path, each in everything(out).items()})
+    assert found[0] == found[1]
+    assert len(found[0]) > 8
+
+
 def test_a_directory_is_no_witness_for_itself(quorum: Path, tmp_path: Path) -> None:
     """A batch alone among zeros, of a wrong epoch, is not believed for a copy of its disk, nor for a link to it."""
     path, batch = batch_at(quorum / "n2", 163)
