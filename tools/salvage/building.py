@@ -4,7 +4,7 @@
 Segments end where those of the sources ended. Indexes and ``leader-epoch-checkpoint`` are made anew from the batches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import RepairRefusedError, SourceChangedError
@@ -71,7 +71,7 @@ def _file(source: Source, name: str) -> SourceFile:
 
 def _write_segments(file_system: FileSystem, sources: Sequence[Source], salvage: Salvage, log_path: str) -> None:
     replaced = {each.start_offset: each.offsets for each in salvage.replacements}
-    for start_offset, pieces in _segments(salvage):
+    for start_offset, pieces in _segments(salvage.pieces, salvage.start_offset):
         name = str(FileName(FileKind.LOG, base_offset=start_offset))
         file = file_system.open(join(log_path, name), create=True)
         try:
@@ -87,16 +87,17 @@ def _write_segments(file_system: FileSystem, sources: Sequence[Source], salvage:
             file.close()
 
 
-def _segments(salvage: Salvage) -> Iterator[tuple[int, list[Piece]]]:
+def _segments(taken: Iterable[Piece], log_start: int) -> Iterator[tuple[int, list[Piece]]]:
     """Yield the segments to write: their base offsets, and what is in them. An empty log has an empty segment."""
     pieces: list[Piece] = []
-    for piece in salvage.pieces:
-        size = sum(each.size_bytes for each in pieces)
-        if pieces and (piece.position == 0 or size + piece.size_bytes > _SEGMENT_BYTES):
+    size_bytes = 0
+    for piece in taken:
+        size_bytes += piece.size_bytes
+        if pieces and (piece.position == 0 or size_bytes > _SEGMENT_BYTES):
             yield pieces[0].start_offset, pieces
-            pieces = []
+            pieces, size_bytes = [], piece.size_bytes
         pieces.append(piece)
-    yield (pieces[0].start_offset if pieces else salvage.start_offset), pieces
+    yield (pieces[0].start_offset if pieces else log_start), pieces
 
 
 def _append(file_system: FileSystem, path: str, piece: Piece, target: OpenFile) -> None:

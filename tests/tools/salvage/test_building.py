@@ -11,9 +11,39 @@ import pytest
 
 from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.tools.salvage import salvage
+from raftlog.tools.salvage.building import _segments
+from raftlog.tools.salvage.merging import Piece
 from tests.tools.repair.failing_disk import FailingDisk
 from tests.tools.repair.repaired import everything
 from tests.tools.salvage.salvaged import apply, plan, spoil
+
+
+class CountedPiece(Piece):
+    """A piece that counts how often its size is asked for."""
+
+    asked = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """As it is."""
+        CountedPiece.asked += 1
+        return super().size_bytes
+
+
+def test_segments_are_cut_in_one_pass() -> None:
+    """At most 1 GiB in each, and one of a source begins another; the work grows with the pieces, not their square."""
+    size = 1 << 20
+    pieces = [
+        CountedPiece(
+            number % 2, "0.log", 0 if number == 3000 else size, size + (0 if number == 3000 else size), 0, 1, 1
+        )
+        for number in range(5000)
+    ]
+    found = [segment for _, segment in _segments(pieces, 0)]
+    assert [len(segment) for segment in found] == [1024, 1024, 952, 1024, 976]
+    assert [piece for segment in found for piece in segment] == pieces
+    assert CountedPiece.asked <= 2 * len(pieces) + len(found)
+    assert [(start, segment) for start, segment in _segments([], 7)] == [(7, [])]
 
 
 def _full(path: str, operation: str) -> BaseException:
