@@ -72,18 +72,21 @@ def described_records(witness: Witness, start: int, end: int) -> tuple[str, ...]
     return tuple(range_words(describe_records(witness.evidence, start, end), witness.copy))
 
 
-def dropped_words(found: LongestLog, names: Mapping[int, str], witnesses: Sequence[Witness]) -> Iterator[str]:
+def dropped_words(
+    found: LongestLog, chosen: Chosen, names: Mapping[int, str], witnesses: Sequence[Witness]
+) -> Iterator[str]:
     """Yield which records of single sources are not used, as they are not known to be of the lineage.
 
     Args:
         found: what the sources have.
+        chosen: the log. What is below its start is in its snapshot, and not lost.
         names: of the sources, by number.
         witnesses: the sources, by number.
     """
     described = 0
     for number, log in enumerate(found.logs):
         end, own_end = found.winner.ends[number], Known.of_runs(log.runs).end.offset
-        start = max(end, log.runs[0].start_offset if log.runs else 0)
+        start = max(end, chosen.start_offset, log.runs[0].start_offset if log.runs else 0)
         if start >= own_end:
             continue
         where = offsets_text(start, own_end)

@@ -132,7 +132,7 @@ class _Planning:
             "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
             tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses)),
             found.merged.conflicts,
-            tuple(dropped_words(found, self._names, self._witnesses)),
+            tuple(dropped_words(found, chosen, self._names, self._witnesses)),
             tuple(doubted_words(found, chosen, self._names)),
             sets_version,
             replacements,

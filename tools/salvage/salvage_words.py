@@ -36,7 +36,7 @@ def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> I
     yield from _replacement_lines(salvage, sources)
     if not salvage.sets_version:
         yield "No record anywhere sets metadata.version: if this is a log of Kafka, Kafka 4 does not start on it."
-    yield from _given_up_lines(salvage)
+    yield from _given_up_lines(salvage, sources)
     yield ""
     yield from _owner_lines(salvage, sources)
     yield ""
@@ -102,12 +102,22 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
     )
 
 
-def _given_up_lines(salvage: Salvage) -> Iterator[str]:
+def _given_up_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
     if salvage.losses or salvage.dropped:
+        yield (
+            f"If a node that was not given has records at offset {salvage.end_offset} or above, plan again with its"
+            " directory first."
+        )
         yield (
             f"Records at offset {salvage.end_offset} and above, and those of other lineages, are given up. Every other"
             " node that has some in its log or in a snapshot, brokers too, must have its __cluster_metadata-0 moved"
             " aside before it starts: a voter that has them could be elected."
+        )
+    for conflict in salvage.conflicts:
+        names = ids_text(sources[number].directory for number in conflict.left_out)
+        yield (
+            f"{names}: other bytes than the result has, from offset {conflict.offset} on: move the __cluster_metadata-0"
+            " aside before it starts, or nothing would notice."
         )
 
 
@@ -144,10 +154,10 @@ def made_words(salvage: Salvage, sources: Sequence[Source], out: str, findings: 
     yield ""
     yield from _replacement_lines(salvage, sources)
     yield from _owner_lines(salvage, sources)
-    yield from _next_lines(salvage, out)
+    yield from _next_lines(salvage, sources, out)
 
 
-def _next_lines(salvage: Salvage, out: str) -> Iterator[str]:
+def _next_lines(salvage: Salvage, sources: Sequence[Source], out: str) -> Iterator[str]:
     owner = salvage.owner
     if owner is not None:
         yield f"Let metadata.log.dir or log.dirs of node {owner.node_id} name {out}, or move it to theirs."
@@ -156,5 +166,5 @@ def _next_lines(salvage: Salvage, out: str) -> Iterator[str]:
             f" there, in place of its own; its meta.properties must have directory.id={owner.directory_id}."
         )
     yield "All files of it must belong to the user that the node runs as: chown them if that is not you."
-    yield from _given_up_lines(salvage)
+    yield from _given_up_lines(salvage, sources)
     yield "'raftlog quorum' says who can be elected with it. If no majority is left: raftlog rewrite-voters."

@@ -15,6 +15,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.checksum import crc32c
 from raftlog.tools.salvage.choosing import FoundSnapshot
 from raftlog.tools.salvage.longest_log import LongestLog, find_longest_log
+from raftlog.tools.salvage.losses import Witness, dropped_words
 from raftlog.tools.salvage.merging import IsMajority, Piece
 from raftlog.tools.salvage.winning import Known
 from tests.tools.salvage.made_quorums import (
@@ -279,6 +280,18 @@ def test_epochs_decide_and_what_is_proven_decides_before_them(tmp_path: Path) ->
     assert found.chosen is not None
     assert bytes_of(disks, found.chosen.pieces) == b"".join(batch.data for batch in long)
     assert salvage(disks[1:], proven=Known.of_point(OffsetAndEpoch(8, 2))) is None
+
+
+def test_other_records_below_the_start_of_the_result_are_not_named(tmp_path: Path) -> None:
+    """Another lineage has offsets 0 to 2: nobody is told to care for them if the log begins after them."""
+    disks = [Disk(tmp_path / "a", made((1, 9))), Disk(tmp_path / "b", made((0, 1)))]
+    disks[0].damage("zeros", 2, 0)
+    for snapshots, count in (((), 1), ((FoundSnapshot(0, "s", 5, 1),), 0)):
+        found = salvage(disks, snapshots)
+        assert found is not None
+        assert found.chosen is not None
+        lines = list(dropped_words(found, found.chosen, {0: "a", 1: "b"}, [Witness(None, None)] * 2))
+        assert [line[:6] for line in lines] == ["b has "] * count
 
 
 def test_an_epoch_of_which_only_the_start_is_known_ends_the_log(tmp_path: Path) -> None:

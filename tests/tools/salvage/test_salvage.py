@@ -190,7 +190,22 @@ def test_it_is_said_that_committed_records_are_lost(quorum: Path, tmp_path: Path
             path.write_bytes(path.read_bytes()[:200])
     text = run("salvage", quorum / "n3", "--plan", tmp_path / "plan").text
     assert "COMMITTED RECORDS ARE LOST: offsets 70 to 229 are proven to be committed" in text
+    assert (
+        "If a node that was not given has records at offset 70 or above, plan again with its directory first." in text
+    )
     assert "Records at offset 70 and above, and those of other lineages, are given up." in text
+
+
+def test_directories_with_other_bytes_are_named(quorum: Path, tmp_path: Path) -> None:
+    """A majority of the voters settles a conflict: the third one must not go on with its own bytes."""
+    rewrite(quorum / "n3", 200)
+    nodes = [quorum / name for name in ("n2", "n3", "n4")]
+    advice = (
+        f"{quorum / 'n3'}: other bytes than the result has, from offset {batch_at(quorum / 'n3', 200)[1].base_offset}"
+    )
+    assert advice in run("salvage", *nodes, "--plan", tmp_path / "plan", "-j1").text
+    assert content(tmp_path / "plan")["conflicts"][0]["is_settled"]
+    assert advice in run("salvage", "--apply", tmp_path / "plan", "--out", tmp_path / "new").text
 
 
 def test_a_snapshot_that_is_damaged_too_does_not_count(quorum: Path, tmp_path: Path) -> None:
