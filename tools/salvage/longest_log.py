@@ -81,6 +81,7 @@ def find_longest_log(
     Raises:
         StorageError: a file cannot be read.
     """
+    replicas = [_without_unseen(each, owner) for each, owner in zip(replicas, _owners(replicas), strict=True)]
     logs = vouched_logs(replicas)
     known = [_known(each, log) for each, log in zip(replicas, logs, strict=True)]
     claims = [claim for each, log in zip(replicas, logs, strict=True) for claim in _claims(each, log)]
@@ -134,6 +135,11 @@ def _is_vouched(
     owners = _owners(replicas)
     own = owners[snapshot.source]
     return any(each.id == snapshot.id and own.is_other_than(owners[each.source]) for each in snapshots)
+
+
+def _without_unseen(replica: ReplicaFiles, owner: DiskOwner) -> ReplicaFiles:
+    """Leave out entries of a checkpoint whose epoch the node has not seen: no such epoch was in its log."""
+    return attrs.evolve(replica, checkpoint=tuple(each for each in replica.checkpoint if owner.has_seen(each.epoch)))
 
 
 def _may_have_reached(replica: ReplicaFiles, log: VouchedLog, offset: int) -> bool:

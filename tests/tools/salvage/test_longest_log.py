@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raftlog.offsets import OffsetAndEpoch
+from raftlog.offsets import EpochEntry, OffsetAndEpoch
 from raftlog.records.checksum import crc32c
 from raftlog.tools.salvage.choosing import FoundSnapshot
 from raftlog.tools.salvage.longest_log import LongestLog, find_longest_log
@@ -280,6 +280,22 @@ def test_epochs_decide_and_what_is_proven_decides_before_them(tmp_path: Path) ->
     assert found.chosen is not None
     assert bytes_of(disks, found.chosen.pieces) == b"".join(batch.data for batch in long)
     assert salvage(disks[1:], proven=Known.of_point(OffsetAndEpoch(8, 2))) is None
+
+
+@pytest.mark.parametrize(("state_epoch", "end"), [(1, 13), (5, 13), (6, 5), (None, 5)])
+def test_an_entry_of_an_epoch_that_its_node_has_not_seen_is_ignored(
+    state_epoch: int | None, end: int, tmp_path: Path
+) -> None:
+    """A digit of leader-epoch-checkpoint is wrong: no epoch 6 has replaced what others have from offset 5 on."""
+    log = made((1, 2), (2, 1), (4, 2))
+    disks = [Disk(tmp_path / "a", log), Disk(tmp_path / "b", log)]
+    disks[0].damage("tail", 3, 0)
+    entries = (EpochEntry(1, 0), EpochEntry(6, 5))
+    files = [attrs.evolve(disks[0].written(1), checkpoint=entries, state_epoch=state_epoch), disks[1].written(2)]
+    found = find_longest_log(files, (), NOTHING, lambda *_: False)
+    assert found is not None
+    assert found.chosen is not None
+    assert found.chosen.end.offset == end
 
 
 def test_other_records_below_the_start_of_the_result_are_not_named(tmp_path: Path) -> None:
