@@ -7,26 +7,24 @@ there is changed.
 
 import argparse
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, QuarantinedLogError, RaftLogError, SourceChangedError, UnsupportedVersionError
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
 from raftlog.tools.repair.kept_log import KeptLog, read_kept_log
 from raftlog.tools.repair.plan import RepairPlan, load_plan
-from raftlog.tools.repair.sources import Source, check_is_stopped, check_unchanged, log_directory_of, read_source
+from raftlog.tools.repair.repair_verb import check_sources, check_step, finding_members, run_step, source_members
+from raftlog.tools.repair.sources import check_is_stopped, check_unchanged, log_directory_of, read_source
 from raftlog.tools.repair.voter_request import parse_lost, parse_new_voters
 from raftlog.tools.repair.voter_rewrite import PlannedVoter, VoterRewrite
 from raftlog.tools.repair.voter_words import VERB, made_words, plan_words
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
-from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR
+from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.json_lines import path_member
-from raftlog.tools.terminal.standard_error import say
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
+from raftlog.tools.terminal.verb_output import Fact, add_format_option
 
 _PROGRAM: Final = f"raftlog {VERB}"
 _DEFAULT_LISTENER: Final = "CONTROLLER"
@@ -41,19 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = make_parser()
     given = parser.parse_args(arguments)
     _check_options(parser, given)
-    try:
-        prepare_to_survey()
-        write_facts(given.format, [_plan(given) if given.apply is None else _apply(given)])
-    except UnsupportedVersionError as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
-    except (DecodeError, QuarantinedLogError) as error:
-        say(str(error), _PROGRAM)
-        return EXIT_DAMAGE if given.apply is None else EXIT_ERROR
-    except (RaftLogError, ValueError) as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
-    return EXIT_CLEAN
+    return run_step(_PROGRAM, given, _plan, _apply)
 
 
 def make_parser() -> Parser:
@@ -119,12 +105,7 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
             "--listener": given.listener,
             "--plan": given.plan,
         }
-    for name, value in needed.items():
-        if not value:
-            parser.error(f"{name} is missing: {'a plan' if given.apply is None else '--apply'} needs it")
-    for name, value in foreign.items():
-        if value is not None:
-            parser.error(f"{name} belongs to the other step: {'--apply' if given.apply is None else '--plan'}")
+    check_step(parser, given, needed, foreign)
 
 
 # The plan
@@ -150,7 +131,7 @@ def _plan(given: argparse.Namespace) -> Fact:
     for source in sources:
         check_unchanged(source, reads=False)
     RepairPlan.of(VERB, sources, rewrite).save(given.plan)
-    members = {**path_member("plan", given.plan), "sources": _source_members(sources), **attrs.asdict(rewrite)}
+    members = {**path_member("plan", given.plan), "sources": source_members(sources), **attrs.asdict(rewrite)}
     return Fact(plan_words(rewrite, sources, given.plan), "voter_rewrite_plan", members)
 
 
@@ -168,13 +149,6 @@ def _listener(kept: KeptLog) -> str:
     return next(filter(None, names), _DEFAULT_LISTENER)
 
 
-def _source_members(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    return [
-        {**path_member("directory", each.directory), "files": len(each.files), "size_bytes": each.size_bytes}
-        for each in sources
-    ]
-
-
 # Carrying it out
 
 
@@ -183,8 +157,7 @@ def _apply(given: argparse.Namespace) -> Fact:
     rewrite = plan.content_as(VoterRewrite)
     voter = _voter(rewrite, given.node_id)
     target = check_target(given.out, plan.sources)
-    for source in plan.sources:
-        _check_source(source)
+    check_sources(plan.sources)
     from raftlog.tools.repair.reviewing import review  # Slow to import: numpy comes with it.
     from raftlog.tools.repair.voter_building import build_rewritten
 
@@ -201,17 +174,9 @@ def _apply(given: argparse.Namespace) -> Fact:
         "directory_id": voter.directory_id,
         "end_offset": rewrite.end_offset + rewrite.writes_record,
         "quorum_epoch": rewrite.quorum_epoch,
-        "findings": [{"rule": each.rule, "severity": each.severity.value, "reason": each.reason} for each in findings],
+        "findings": finding_members(findings),
     }
     return Fact(made_words(rewrite, plan.sources, target, voter, findings), "voters_rewritten", members)
-
-
-def _check_source(source: Source) -> None:
-    check_is_stopped(source)
-    try:
-        check_unchanged(source, reads=True)
-    except SourceChangedError as error:
-        raise SourceChangedError(error.path, f"{error.change}: make a new plan") from None
 
 
 def _voter(rewrite: VoterRewrite, node_id: int | None) -> PlannedVoter:

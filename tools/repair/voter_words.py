@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.repair.repair_verb import audit_words
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.repair.voter_rewrite import Disk, PlannedVoter, VoterRewrite
 from raftlog.tools.terminal.shell_quoting import shell_quoted
@@ -99,10 +100,7 @@ def made_words(
 ) -> Iterator[str]:
     """Yield what was made, what the audit says of it, and what to do next."""
     yield f"Made: {out}, for node {voter.id} with directory id {voter.directory_id}."
-    for finding in findings:
-        yield f"The audit says: {finding.reason} [{finding.rule}, {finding.severity.value}]"
-    if not findings:
-        yield "The audit says nothing."
+    yield from audit_words(findings)
     yield ""
     yield from warning_words(rewrite, sources)
     yield ""

@@ -6,17 +6,16 @@ there is changed.
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, QuarantinedLogError, RaftLogError, SourceChangedError, UnsupportedVersionError
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
 from raftlog.tools.repair.plan import RepairPlan, load_plan
+from raftlog.tools.repair.repair_verb import check_sources, check_step, finding_members, run_step, source_members
 from raftlog.tools.repair.sources import (
-    Source,
     check_is_stopped,
     check_unchanged,
     distinct_directories,
@@ -26,11 +25,9 @@ from raftlog.tools.repair.sources import (
 from raftlog.tools.salvage.salvage_plan import Salvage
 from raftlog.tools.salvage.salvage_words import VERB, made_words, plan_words
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
-from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR
+from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.json_lines import path_member
-from raftlog.tools.terminal.standard_error import say
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
+from raftlog.tools.terminal.verb_output import Fact, add_format_option
 
 _PROGRAM: Final = f"raftlog {VERB}"
 _EXIT_CODES: Final = (
@@ -44,19 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = make_parser()
     given = parser.parse_args(arguments)
     _check_options(parser, given)
-    try:
-        prepare_to_survey()
-        write_facts(given.format, [_plan(given) if given.apply is None else _apply(given)])
-    except UnsupportedVersionError as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
-    except (DecodeError, QuarantinedLogError) as error:
-        say(str(error), _PROGRAM)
-        return EXIT_DAMAGE if given.apply is None else EXIT_ERROR
-    except (RaftLogError, ValueError) as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
-    return EXIT_CLEAN
+    return run_step(_PROGRAM, given, _plan, _apply)
 
 
 def make_parser() -> Parser:
@@ -109,12 +94,7 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
         needed = {"--out": given.out}
         foreign = {"SRC": given.directories or None, "--plan": given.plan, "--node-id": given.node_id}
         foreign["--replace"] = given.replace or None
-    for name, value in needed.items():
-        if not value:
-            parser.error(f"{name} is missing: {'a plan' if given.apply is None else '--apply'} needs it")
-    for name, value in foreign.items():
-        if value is not None:
-            parser.error(f"{name} belongs to the other step: {'--apply' if given.apply is None else '--plan'}")
+    check_step(parser, given, needed, foreign)
     if given.node_id is not None and not 0 <= given.node_id < 1 << 31:
         parser.error(f"--node-id {given.node_id}: a node id is from 0 to 2147483647")
     for offset in given.replace:
@@ -137,23 +117,15 @@ def _plan(given: argparse.Namespace) -> Fact:
     for source in sources:
         check_unchanged(source, reads=False)
     RepairPlan.of(VERB, sources, salvage).save(given.plan)
-    members = {**path_member("plan", given.plan), "sources": _source_members(sources), **attrs.asdict(salvage)}
+    members = {**path_member("plan", given.plan), "sources": source_members(sources), **attrs.asdict(salvage)}
     return Fact(plan_words(salvage, sources, given.plan), "salvage_plan", members)
-
-
-def _source_members(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    return [
-        {**path_member("directory", each.directory), "files": len(each.files), "size_bytes": each.size_bytes}
-        for each in sources
-    ]
 
 
 def _apply(given: argparse.Namespace) -> Fact:
     plan = load_plan(given.apply, VERB)
     salvage = plan.content_as(Salvage)
     target = check_target(given.out, plan.sources)
-    for source in plan.sources:
-        _check_source(source)
+    check_sources(plan.sources)
     from raftlog.tools.salvage.building import build_salvaged  # Slow to import: numpy comes with it.
     from raftlog.tools.salvage.salvage_review import review_salvaged
 
@@ -170,14 +142,6 @@ def _apply(given: argparse.Namespace) -> Fact:
         "end_offset": salvage.end_offset,
         "node_id": None if salvage.owner is None else salvage.owner.node_id,
         "directory_id": None if salvage.owner is None else salvage.owner.directory_id,
-        "findings": [{"rule": each.rule, "severity": each.severity.value, "reason": each.reason} for each in findings],
+        "findings": finding_members(findings),
     }
     return Fact(made_words(salvage, plan.sources, target, findings), "log_salvaged", members)
-
-
-def _check_source(source: Source) -> None:
-    check_is_stopped(source)
-    try:
-        check_unchanged(source, reads=True)
-    except SourceChangedError as error:
-        raise SourceChangedError(error.path, f"{error.change}: make a new plan") from None

@@ -6,6 +6,7 @@ from typing import Final
 
 from raftlog.tools.auditing.history.verdict_words import offsets_text
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.repair.repair_verb import audit_words
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.merging import Conflict
 from raftlog.tools.salvage.salvage_plan import Loss, Salvage
@@ -147,10 +148,7 @@ _NO_STATE: Final = (
 def made_words(salvage: Salvage, sources: Sequence[Source], out: str, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what was made, what the audit says of it, and what to do next."""
     yield f"Made: {out}, with the log up to offset {salvage.end_offset} (exclusive)."
-    for finding in findings:
-        yield f"The audit says: {finding.reason} [{finding.rule}, {finding.severity.value}]"
-    if not findings:
-        yield "The audit says nothing."
+    yield from audit_words(findings)
     yield ""
     yield from _replacement_lines(salvage, sources)
     yield from _owner_lines(salvage, sources)

@@ -1,32 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Making the directory of a repair: all of it or nothing, whatever fails, and at which operation."""
 
-import errno
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from raftlog.errors import AlreadyFormattedError, OutOfSpaceError, RepairRefusedError, StorageError
+from raftlog.errors import AlreadyFormattedError, RepairRefusedError
 from raftlog.file_system import join
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair import rewrite_voters
 from raftlog.tools.repair.applying import TEMPORARY_SUFFIX, make_directory
-from tests.tools.repair.failing_disk import FailingDisk
-from tests.tools.repair.repaired import apply, copied, everything, plan
-
-
-def _full(path: str, operation: str) -> BaseException:
-    return OutOfSpaceError(path, operation, os.strerror(errno.ENOSPC))
-
-
-def _failing(path: str, operation: str) -> BaseException:
-    return StorageError(path, operation, os.strerror(errno.EIO))
-
-
-def _interrupted(path: str, operation: str) -> BaseException:
-    return KeyboardInterrupt()
+from tests.tools.console import Outcome
+from tests.tools.repair.failing_disk import FailingDisk, Failure, check_all_or_nothing, each_failure
+from tests.tools.repair.repaired import apply, copied, plan
 
 
 @pytest.fixture
@@ -36,53 +23,17 @@ def planned(tmp_path: Path) -> Path:
     return tmp_path / "plan"
 
 
-def _steps() -> Iterator[int]:
-    yield from range(400)
-    raise AssertionError("it never ends")
-
-
-@pytest.mark.parametrize(
-    ("failure", "exit_code", "stride"),
-    [
-        (_full, 1, 11),
-        (_failing, 1, 13),
-        (_interrupted, 130, 13),
-        pytest.param(_full, 1, 1, marks=pytest.mark.slow),
-        pytest.param(_interrupted, 130, 1, marks=pytest.mark.slow),
-    ],
-    ids=["full disk", "I/O error", "interrupt", "full disk, everywhere", "interrupt, everywhere"],
-)
+@each_failure
 def test_a_failure_at_any_operation_leaves_nothing(
-    failure: Callable[[str, str], BaseException],
-    exit_code: int,
-    stride: int,
-    planned: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    failure: Failure, exit_code: int, stride: int, planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until the last operation has succeeded, nothing has the final name, nothing else stays, and sources are whole."""
-    before = everything(tmp_path)
-    new = tmp_path / "new"
-    failed = 0
-    for at in _steps():
-        disk = FailingDisk(at * stride, failure)
-        monkeypatch.setattr(rewrite_voters, "LocalFileSystem", lambda disk=disk: disk)
-        outcome = apply(planned, new)
-        if disk.count <= at * stride:
-            break
-        if outcome.exit_code == 0:  # Some failures are harmless: of what is only kept beside a log.
-            assert new.is_dir()
-            for path in sorted(new.rglob("*"), reverse=True):
-                path.rmdir() if path.is_dir() else path.unlink()
-            new.rmdir()
-            continue
-        failed += 1
-        assert outcome.exit_code == exit_code, (at, outcome.messages)
-        assert len(outcome.complaints) == (exit_code == 1)
-        assert everything(tmp_path) == before
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "quorum"]
-    assert outcome.exit_code == 0
-    assert failed * stride > 60
+
+    def apply_on(disk: FailingDisk, new: Path) -> Outcome:
+        monkeypatch.setattr(rewrite_voters, "LocalFileSystem", lambda: disk)
+        return apply(planned, new)
+
+    check_all_or_nothing(tmp_path, failure, exit_code, stride, apply_on)
 
 
 def test_what_the_review_refuses_is_removed(tmp_path: Path) -> None:
