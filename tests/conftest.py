@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import Phase, settings
 
+from tests.changing_names import name_changes
 from tests.object_store import ObjectStore, running_object_store
 from tests.scenarios.playing import RECORD_OPTION, refusal_to_record
 
@@ -35,7 +36,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest tests begin first: one that begins last keeps one core busy, and the other idle."""
+    """Let the longest tests begin first: one that begins last keeps one core busy, and the other idle.
+
+    A test whose name differs from process to process is refused: workers would not agree on what there is to run.
+    """
+    changing = [item.nodeid for item in items if name_changes(item.name)]
+    if changing:
+        raise pytest.UsageError("names that differ from process to process:\n" + "\n".join(changing))
     items.sort(key=lambda item: item.get_closest_marker("longest") is None)
 
 
