@@ -275,6 +275,13 @@ MUTANTS: Final = (
         (f"{STATE}::test_kafka_in_our_directory",),
     ),
     Mutant(
+        "W3-leader",
+        "a leader is believed if the log has a record of its epoch, or a copy of the state names it",
+        "a schedule: a flipped bit of the epoch",
+        instead(quorum_state_store, "_without_leader", lambda state: state),
+        (f"{STATE}::test_no_flipped_bit_in_kafkas_file_breaks_a_promise",),
+    ),
+    Mutant(
         "S-reserve",
         "a full disk leaves room for a vote",
         "ENOSPC",

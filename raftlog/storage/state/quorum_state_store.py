@@ -49,13 +49,15 @@ from raftlog.process_ownership import Owned
 from raftlog.quorum.election_states import check_transition, is_undecided
 from raftlog.records.checksum import crc32c
 from raftlog.records.files.file_names import FileKind
-from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state, write_quorum_state
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData, read_quorum_state, write_quorum_state
 
 T = TypeVar("T")
 
 COPY_NAMES: Final = ("raftlog-quorum-state-1", "raftlog-quorum-state-2")
 
 RESERVE_NAME: Final = "raftlog-reserve"
+_MAX_EPOCH: Final = 2**31 - 1
+
 _RESERVE: Final = bytes(512)
 """A file of any length takes a whole block of the file system, which is more than a state needs."""
 _MAX_SIZE_BYTES: Final = 1024 * 1024
@@ -154,7 +156,8 @@ def load_quorum_state(
 
     The copy of the higher epoch takes precedence, then that of the higher sequence number. ``quorum-state`` takes
     precedence over both if Kafka must have written it later: its epoch is higher, or the epoch is the same and only
-    ``quorum-state`` has a leader or a vote.
+    ``quorum-state`` has a leader or a vote. A flipped bit may raise its epoch, too: beside sound copies, a leader whose
+    epoch the log has no record of is not believed, and the replica begins in the epoch after that, undecided.
 
     Args:
         file_system: where the directory is.
@@ -171,7 +174,9 @@ def load_quorum_state(
         is_settled = copies == [latest, latest] and in_kafkas_file == latest.state
         found = StoredQuorumState(QuorumStateOrigin.COPIES, latest.state, is_settled, is_vote_lost=is_lost)
     elif in_kafkas_file is not None:
-        found = StoredQuorumState(QuorumStateOrigin.KAFKA, in_kafkas_file, False, is_vote_lost=is_lost)
+        is_known = latest is None or in_kafkas_file.leader_epoch <= max(last_epoch, latest.state.leader_epoch)
+        state = in_kafkas_file if is_known else _without_leader(in_kafkas_file)
+        found = StoredQuorumState(QuorumStateOrigin.KAFKA, state, False, is_vote_lost=is_lost)
     elif has_log or loading.problems:
         found = StoredQuorumState(QuorumStateOrigin.LOST, None, False, is_vote_lost=True)
     else:
@@ -187,6 +192,14 @@ def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
     if in_kafkas_file.leader_epoch != copy.leader_epoch:
         return in_kafkas_file.leader_epoch > copy.leader_epoch
     return is_undecided(copy) and not is_undecided(in_kafkas_file)
+
+
+def _without_leader(state: QuorumStateData) -> QuorumStateData:
+    """Return a state that keeps all promises of another one, but does not name its leader: of the epoch after it."""
+    if state.leader_id == UNKNOWN_ID or state.leader_epoch == _MAX_EPOCH:
+        return state
+    undecided = attrs.evolve(state, leader_id=UNKNOWN_ID, voted_id=UNKNOWN_ID, voted_directory_id=None)
+    return attrs.evolve(undecided, leader_epoch=state.leader_epoch + 1)
 
 
 class _Loading:

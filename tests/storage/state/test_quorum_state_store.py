@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replica does not forget its vote."""
 
+import itertools
 import uuid
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from raftlog.errors import FencedEpochError, IllegalTransitionError, OutOfSpaceE
 from raftlog.file_system import replace_file
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
-from raftlog.records.files.quorum_state import QuorumStateData, write_quorum_state
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData, write_quorum_state
 from raftlog.snapshot.paths import parse_snapshot_name
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.state.quorum_state_store import (
@@ -138,16 +139,44 @@ def test_a_flipped_bit_in_a_copy_is_found(name: str, data: st.DataObject) -> Non
     assert (found.state, len(found.problems)) == (VOTED, 1)
 
 
-@given(st.data())
-def test_a_flipped_bit_in_kafkas_file_never_allows_a_second_vote(data: st.DataObject) -> None:
-    """Beside sound copies, no changed bit of Kafka's file undoes the vote of its epoch, or leads to a lower one."""
-    file_system = stored(UNDECIDED, VOTED)
-    changed = bytearray(file_system.contents()["quorum-state"])
-    changed[data.draw(st.integers(0, len(changed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    put(file_system, "quorum-state", bytes(changed))
-    found = load_quorum_state(file_system, ".", has_log=True).state
-    assert found is not None
-    assert found == VOTED or found.leader_epoch > VOTED.leader_epoch
+@pytest.mark.parametrize("state", [VOTED, LED], ids=["voted", "led"])
+def test_no_flipped_bit_in_kafkas_file_breaks_a_promise(state: QuorumStateData) -> None:
+    """Beside sound copies, no changed bit of Kafka's file leads to another vote or leader of the epoch, or a lower one.
+
+    A digit of the epoch may become a greater one. Whoever led before does not lead then.
+    """
+    file_system, later = stored(UNDECIDED, state), set[int]()
+    whole = file_system.contents()["quorum-state"]
+    for position, bit in itertools.product(range(len(whole)), range(8)):
+        changed = bytearray(whole)
+        changed[position] ^= 1 << bit
+        put(file_system, "quorum-state", bytes(changed))
+        found = load_quorum_state(file_system, ".", has_log=True, last_epoch=state.leader_epoch).state
+        assert found is not None
+        assert found == state or (found.leader_epoch > state.leader_epoch and found.leader_id == UNKNOWN_ID)
+        later |= {found.leader_epoch} - {state.leader_epoch}
+    assert later == ({7} if state is VOTED else {8})  # With one other bit, 5 is 1, 4 or 7.
+
+
+@pytest.mark.parametrize("last_epoch", [7, 8, 9, 10])
+def test_a_leader_is_believed_with_a_record_of_its_epoch(last_epoch: int) -> None:
+    """Kafka's file names a leader of epoch 9; if the log ends before, the replica begins in epoch 10, undecided."""
+    file_system = stored(attrs.evolve(VOTED, leader_epoch=7))
+    kafkas = attrs.evolve(LED, leader_epoch=9, voted_id=2)
+    put(file_system, "quorum-state", write_quorum_state(kafkas))
+    found = load_quorum_state(file_system, ".", has_log=True, last_epoch=last_epoch)
+    believed = kafkas if last_epoch >= 9 else attrs.evolve(UNDECIDED, leader_epoch=10)
+    assert (found.state, found.may_vote) == (believed, last_epoch <= 9)
+
+
+def test_a_leader_of_the_last_epoch_there_is() -> None:
+    """No epoch is after it, so that the leader stays."""
+    file_system = stored(VOTED)
+    last = attrs.evolve(LED, leader_epoch=2**31 - 1)
+    put(file_system, "quorum-state", write_quorum_state(last))
+    assert load_quorum_state(file_system, ".", has_log=True).state == last
+    put(file_system, "quorum-state", write_quorum_state(attrs.evolve(last, leader_epoch=2**31 - 2)))
+    assert load_quorum_state(file_system, ".", has_log=True).state == attrs.evolve(UNDECIDED, leader_epoch=2**31 - 1)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import attrs
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters, StoredBatch
 from raftlog.testing.simulator.violation import check
@@ -136,15 +136,19 @@ def check_state(
     requested: QuorumStateData | None,
     *,
     may_vote: bool,
+    is_damaged: bool,
 ) -> None:
     """Check an election state that was opened: it is the last one that was stored, or the one that was being stored.
 
-    If it is another one, the replica must not vote any more.
+    If it is another one, the replica must not vote any more. But a digit of the epoch in Kafka's file, which has no
+    checksum, may be another one on a damaged disk: a later epoch keeps all promises, if it names no leader.
     """
     if state == ledger.state:
         return
     if state is not None and state == requested:
         witness.stored(ledger, state)
         return
-    check(not may_vote, "votes-are-kept", "{}: {} after {}", ledger.key, state, ledger.state)
+    is_later = state is not None and ledger.state is not None and state.leader_epoch > ledger.state.leader_epoch
+    is_kept = is_damaged and is_later and state is not None and state.leader_id == UNKNOWN_ID
+    check(is_kept or not may_vote, "votes-are-kept", "{}: {} after {}", ledger.key, state, ledger.state)
     ledger.state = state

@@ -128,7 +128,8 @@ class FileDirectory:
         with self.disk.quietly():
             found = _found_in(log)
         is_damaged = self._is_damaged or self.has_failed
-        check_state(self.witness, ledger, store.state, self._requested, may_vote=store.may_vote)
+        opened = store.state, self._requested
+        check_state(self.witness, ledger, *opened, may_vote=store.may_vote, is_damaged=is_damaged)
         ledger.is_vote_lost, ledger.is_refused = not store.may_vote, False
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None

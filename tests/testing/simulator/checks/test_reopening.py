@@ -155,13 +155,15 @@ def test_a_snapshot_that_covers_the_log_start_is_lost(is_damaged: bool) -> None:
     assert caught.value.invariant == "log-start-is-covered"
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
 @pytest.mark.parametrize(
     ("state", "requested", "may_vote", "is_right"),
     [
         (VOTED, None, True, True),
         (VOTED, LATER, True, True),
         (LATER, LATER, True, True),
-        (LATER, None, True, False),
+        (LATER, None, True, None),
+        (attrs.evolve(LATER, leader_id=2), None, True, False),
         (None, None, True, False),
         (None, LATER, False, True),
         (QuorumStateData(1, leader_epoch=2), None, True, False),
@@ -169,16 +171,23 @@ def test_a_snapshot_that_covers_the_log_start_is_lost(is_damaged: bool) -> None:
     ],
 )
 def test_an_election_state(
-    state: QuorumStateData | None, requested: QuorumStateData | None, may_vote: bool, is_right: bool
+    state: QuorumStateData | None,
+    requested: QuorumStateData | None,
+    may_vote: bool,
+    is_right: bool | None,
+    is_damaged: bool,
 ) -> None:
-    """It is the last one, or the one that was being written; with another one, the replica must not vote."""
+    """It is the last one, or the one that was being written; with another one, the replica must not vote.
+
+    But damage of Kafka's file may have made an epoch a later one, of which no leader is named.
+    """
     known = disks()
     ledger = known.ledgers[1]
     ledger.state = VOTED
-    if is_right:
-        check_state(known.witness, ledger, state, requested, may_vote=may_vote)
+    if is_damaged if is_right is None else is_right:
+        check_state(known.witness, ledger, state, requested, may_vote=may_vote, is_damaged=is_damaged)
         assert ledger.state == state
         return
     with pytest.raises(ViolationError) as caught:
-        check_state(known.witness, ledger, state, requested, may_vote=may_vote)
+        check_state(known.witness, ledger, state, requested, may_vote=may_vote, is_damaged=is_damaged)
     assert caught.value.invariant == "votes-are-kept"
