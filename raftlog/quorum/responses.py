@@ -15,7 +15,8 @@ from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchResponseNodeEndpoint
 from raftlog.voters.voter_set import Endpoints
 
-_EXPECTED = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.INVALID_VOTER_KEY})
+_UNFIT = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.INVALID_VOTER_KEY})
+"""The peer is behind, or is another replica than the one that was asked: that stays so for a while."""
 _LEADER_IS_OTHER = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 
@@ -42,11 +43,13 @@ def handle_common(
         leader_id: that the peer knows, or -1.
         endpoints: where that leader listens; empty if the response does not say.
 
-    Differs: INVALID_REQUEST is fatal in Kafka; here it is a failed request (DECISIONS.md 54).
+    Differs: INVALID_REQUEST is fatal in Kafka; here it is a failed request. A peer that is behind, or is another
+    replica, is asked again at once by Kafka (DECISIONS.md 54).
     """
     leader = None if leader_id < 0 else leader_id
+    is_failed = error_code in _UNFIT and replica.config.pause_after_refusal
     if epoch < replica.epoch or error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return ResponseOutcome.DONE
+        return ResponseOutcome.FAILED if is_failed else ResponseOutcome.DONE
     known = replica.known_leader(leader, endpoints)
     where = Endpoints() if known is None else known.endpoints
     if epoch > replica.epoch or error_code in _LEADER_IS_OTHER:
@@ -59,7 +62,7 @@ def handle_common(
         return ResponseOutcome.CONTINUE if error_code == ErrorCode.NONE else ResponseOutcome.DONE
     if error_code == ErrorCode.NONE:
         return ResponseOutcome.CONTINUE
-    return ResponseOutcome.DONE if error_code in _EXPECTED else ResponseOutcome.FAILED
+    return ResponseOutcome.DONE if error_code in _UNFIT and not is_failed else ResponseOutcome.FAILED
 
 
 def only_answer(replica: LocalReplica, topics: Sequence[Any]) -> Any | None:

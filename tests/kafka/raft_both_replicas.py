@@ -11,7 +11,7 @@ from raftlog.log.memory_log import MemoryLog
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.roles.roles import Leader, Resigned
+from raftlog.quorum.roles.roles import Follower, Leader, Resigned
 from raftlog.quorum.seam.effects import DeliverBatches
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
@@ -24,6 +24,7 @@ from tests.kafka.raft_comparison import (
     comparable,
     error_code,
     is_same,
+    is_vote_granted,
     mark_of,
     readable_log,
     readable_snapshots,
@@ -35,6 +36,7 @@ from tests.kafka.raft_comparison import (
     shown_voters,
     spelled,
     with_mark,
+    with_vote,
 )
 from tests.kafka.raft_draws import LOCAL, TOPIC
 from tests.kafka.raft_inputs import RaftInputs
@@ -228,7 +230,7 @@ class BothReplicas:
             append_linger_ms=0,
             auto_join=self.is_joining,
             new_voter_stabilization_ms=0,  # Kafka's checks alone (DECISIONS.md, 57 and 66).
-            pause_after_refused_fetch=False,  # As Kafka does (DECISIONS.md, 54).
+            pause_after_refusal=False,  # As Kafka does (DECISIONS.md, 54).
         )
         self.cluster_id, self.listener, self.wall_ms = words[7], words[8], int(words[9])
 
@@ -265,6 +267,7 @@ class BothReplicas:
         answers = [self._answer(str(each.token), each.message) for each in self.core.take_responses()]
         self.outcome.errors.update(error_code(message) for _, message in answers)
         expected = self._with_present_mark(self._without_early(theirs.responses, answers), answers, int(ours[5]))
+        expected = self._with_granted_pre_votes(expected, answers)
         if sorted(expected, key=repr) != sorted(answers, key=repr):
             shown = [sorted(f"{token} {shown_message(each)}" for token, each in side) for side in (expected, answers)]
             self._check("responses", *shown)
@@ -339,6 +342,19 @@ class BothReplicas:
         latest = str(len(self.history) - 1)
         marked = {token for token, message in ours if token != latest and mark_of(message) == present}
         return [(token, with_mark(message, present) if token in marked else message) for token, message in theirs]
+
+    def _with_granted_pre_votes(
+        self, theirs: list[tuple[str, RaftResponse]], ours: list[tuple[str, RaftResponse]]
+    ) -> list[tuple[str, RaftResponse]]:
+        """Return Kafka's responses, with those pre-votes that only raftlog grants (DECISIONS.md, 54).
+
+        An observer that has once fetched in the epoch, and has lost touch with the leader, gives them.
+        """
+        role = self.core.raft.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.is_in_touch(self.core.now_ms):
+            return theirs
+        granted = {token for token, message in ours if is_vote_granted(message)}
+        return [(token, with_vote(message) if token in granted else message) for token, message in theirs]
 
     def _note_fatal(self, message: str) -> None:
         self.outcome.fatal = next((part for part in FATAL if part in message), None)

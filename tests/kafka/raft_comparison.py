@@ -15,6 +15,7 @@ from raftlog.records.batches.record import Record
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, VotersRecord, read_control_record
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
+from raftlog.records.messages.raft.election_messages import VoteResponse
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse, FetchSnapshotResponse
 from raftlog.records.messages.raft.raft_messages import RaftResponse
 from raftlog.records.messages.raft.voter_messages import (
@@ -60,6 +61,21 @@ def with_mark(message: RaftResponse, present: int) -> RaftResponse:
     topic = message.responses[0]
     partition = attrs.evolve(topic.partitions[0], high_watermark=present)
     return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
+
+
+def is_vote_granted(message: RaftResponse) -> bool:
+    """Whether a response grants a vote, or a pre-vote."""
+    topics = message.topics if isinstance(message, VoteResponse) else ()
+    return any(each.vote_granted for topic in topics for each in topic.partitions)
+
+
+def with_vote(message: RaftResponse) -> RaftResponse:
+    """Return a Vote response as if it granted the vote."""
+    if not isinstance(message, VoteResponse) or not message.topics:
+        return message
+    topic = message.topics[0]
+    partition = attrs.evolve(topic.partitions[0], vote_granted=True)
+    return attrs.evolve(message, topics=(attrs.evolve(topic, partitions=(partition,)),))
 
 
 def comparable(message: RaftResponse) -> RaftResponse:

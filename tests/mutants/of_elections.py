@@ -5,24 +5,36 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog.quorum import acting, requests
+from raftlog.quorum import acting, requests, responses
 from raftlog.quorum.elections import announcements, standing, votes_asked
 from raftlog.quorum.following import fetching
+from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.roles import starting
 from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.roles.transitions import ElectionWon
 from raftlog.quorum.roles.votes import Votes
 from raftlog.records.files.quorum_state import UNKNOWN_ID
+from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.voters.voter_set import Endpoints, VoterSet
 from tests.mutants.of_quorum import RAFT, SCENARIOS
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
+ANSWERS: Final = "tests/quorum/elections/test_answers_to_votes.py"
 VOTES: Final = "tests/quorum/roles/test_votes.py"
 FROM_NOWHERE: Final = Endpoints.of({"CONTROLLER": ("nowhere", 1)})
 
 
 def _news_of_itself(right: Wrong) -> Wrong:
     return lambda replica, leader: leader.id == replica.identity.key.id or right(replica, leader)
+
+
+def _at_once(right: Wrong) -> Wrong:
+    def handle_common(replica: Any, error_code: int, *arguments: Any) -> Any:
+        outcome = right(replica, error_code, *arguments)
+        is_unfit = error_code in {ErrorCode.INVALID_VOTER_KEY, ErrorCode.UNKNOWN_LEADER_EPOCH}
+        return ResponseOutcome.DONE if is_unfit else outcome
+
+    return handle_common
 
 
 def _following_without_an_address(right: Wrong) -> Wrong:
@@ -151,6 +163,20 @@ MUTANTS: Final = (
         "hashicorp 524, KIP-996",
         swapped(standing, "begin_election", _without_asking_first),
         (f"{SCENARIOS}[disk/election-state-is-stored-late[core]]",),
+    ),
+    Mutant(
+        "R-pre-vote-late",
+        "an observer that has lost touch with the leader grants pre-votes",
+        "a schedule: a voter of four without the record that adds it",
+        instead(Follower, "is_in_touch", lambda role, now_ms: role.has_fetched),
+        (f"{ANSWERS}::test_an_observer_out_of_touch_grants_pre_votes",),
+    ),
+    Mutant(
+        "R-unfit",
+        "a voter that says that it is another one is not asked as fast as it answers",
+        "DECISIONS.md 54",
+        swapped(responses, "handle_common", _at_once),
+        (f"{ANSWERS}::test_a_voter_that_is_another_replica_is_asked_after_a_pause",),
     ),
     Mutant(
         "R10",

@@ -81,8 +81,9 @@ def may_grant_vote(replica: LocalReplica, candidate: ReplicaKey, log_end: Offset
         is_pre_vote: whether the candidate only asks if it could win.
 
     A replica that may have forgotten a vote, or has lost records, grants none, nor does one in an epoch that it is said
-    to have led. It grants none to a replica with its own
-    id either, which must have another directory.
+    to have led. It grants none to a replica with its own id either, which must have another directory. A follower that
+    is in touch with its leader grants no pre-vote. An observer stays one when it is not any more, and may be a voter
+    already without knowing.
 
     Source: EpochState#canGrantVote. Differs: DECISIONS.md 54.
     """
@@ -91,7 +92,7 @@ def may_grant_vote(replica: LocalReplica, candidate: ReplicaKey, log_end: Offset
         return False
     is_current = is_up_to_date(log_end, replica.log.end)
     if is_pre_vote:
-        return is_current and not (isinstance(role, Follower) and role.has_fetched)
+        return is_current and not (isinstance(role, Follower) and role.is_in_touch(replica.now_ms))
     if not isinstance(role, Unattached | Prospective):
         return False
     voted = role.voted_key

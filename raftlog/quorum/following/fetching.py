@@ -133,7 +133,7 @@ def _calls_for_a_pause(replica: LocalReplica, answer: FetchResponsePartitionData
     If it has named a later epoch or a new leader, there is none: requests of the old role are forgotten by now.
     Differs: Kafka asks again at once (DECISIONS.md 54).
     """
-    return answer.error_code != 0 and replica.config.pause_after_refused_fetch
+    return answer.error_code != 0 and replica.config.pause_after_refusal
 
 
 def _only_answer(replica: LocalReplica, response: FetchResponse) -> FetchResponsePartitionData | None:

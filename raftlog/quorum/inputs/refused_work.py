@@ -41,7 +41,7 @@ def note_taken_work(replica: LocalReplica, number: int, before: LogView) -> None
             refusals.forget()
             if number == refusals.appending and isinstance(replica.role, Follower):
                 note_success(replica, replica.role)
-    elif number == refusals.appending and replica.config.pause_after_refused_fetch:
+    elif number == refusals.appending and replica.config.pause_after_refusal:
         refusals.refuse(_NOTHING_LEFT, replica.now_ms, replica.config, is_full=False)
 
 

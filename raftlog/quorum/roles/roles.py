@@ -130,7 +130,7 @@ class Follower:
         leader: where it listens.
         voted_key: the candidate that this replica has voted for in this epoch, or None.
         fetch_deadline_ms: when a voter stops to rely on the leader, unless a fetch succeeds before.
-        has_fetched: whether a fetch from this leader has succeeded. From then on no pre-vote is granted.
+        has_fetched: whether a fetch from this leader has succeeded.
         update_deadline_ms: when a voter checks if the leader must be told of changed endpoints, and an observer if it
             should join the voters.
         has_updated_leader: whether the leader of a quorum with kraft.version 0 knows this replica's endpoints.
@@ -145,6 +145,10 @@ class Follower:
     update_deadline_ms: int = 0
     has_updated_leader: bool = False
     fetching_snapshot: SnapshotFetch | None = None
+
+    def is_in_touch(self, now_ms: int) -> bool:
+        """Whether a fetch from this leader has succeeded within the fetch timeout."""
+        return self.has_fetched and now_ms < self.fetch_deadline_ms
 
     def after_contact(self, fetch_deadline_ms: int) -> "Follower":
         """Return this role after a fetch has succeeded. It is called for each of them, so it copies by hand."""
