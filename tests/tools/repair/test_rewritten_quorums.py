@@ -160,9 +160,14 @@ def lost(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("has_snapshot", [False, True])
 @pytest.mark.parametrize("is_old_first", [False, True])
-def test_an_old_majority_that_comes_back_is_found(lost: Path, *, is_old_first: bool) -> None:
-    """Started before or after the new quorum: the files show the fork, and which disks should not have started."""
+def test_an_old_majority_that_comes_back_is_found(lost: Path, *, is_old_first: bool, has_snapshot: bool) -> None:
+    """Started before or after the new quorum: the files show the fork, and which disks should not have started.
+
+    That both sides have committed records is the worst finding, too, and told once: by the rule for forks if a snapshot
+    shows it, and by the verdict if the majority does, whose directories that rule does not see.
+    """
 
     def old() -> None:
         quorum = cluster(lost / "old", (1, 2, 3), started=(2, 3))
@@ -179,8 +184,15 @@ def test_an_old_majority_that_comes_back_is_found(lost: Path, *, is_old_first: b
         start()
 
     directories = (lost / "new/n1", lost / "old/n2", lost / "old/n3")
-    findings = run("verify", "--format", "jsonl", *directories).of_kind("finding")
-    assert {"voters-rewritten", "replica-forked"} <= {each["rule"] for each in findings}
+    if has_snapshot:
+        assert run("log", "snapshot", lost / "old/n2", "--force").exit_code == 0
+    verified = run("verify", "--format", "jsonl", *directories)
+    findings = verified.of_kind("finding")
+    assert verified.exit_code == 2
+    lost_by = [each["rule"] for each in findings if each["severity"] == "data-loss"]
+    assert lost_by == ["replica-lost" if has_snapshot else "committed-lost"]
+    fork = "replica-lost" if has_snapshot else "replica-forked"
+    assert {"voters-rewritten", fork} <= {each["rule"] for each in findings}
     (rewritten,) = (each["reason"] for each in findings if each["rule"] == "voters-rewritten")
     assert rewritten.endswith(f"the disks of {replica_key(2)}, {replica_key(3)} must never start again")
     judged = run("quorum", *directories)
