@@ -62,6 +62,16 @@ def free_port() -> int:
         return port
 
 
+def looks(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Yield every so often, until a process has ended, or one calls it a hang."""
+    deadline = time.monotonic() + HANG_S
+    while time.monotonic() < deadline:
+        yield
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(POLL_S)
+            return
+
+
 @attrs.define
 class Controller:
     """A controller of a log directory, and what a test asks of it.
@@ -119,14 +129,10 @@ class Controller:
             AssertionError: they did not, before one calls it a hang, or the controller has ended.
         """
         assert self._process is not None, "the controller is not running"
-        deadline = time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
+        for _ in looks(self._process):
             batches = self.batches()
             if condition(batches):
                 return batches
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(POLL_S)
-                break
         printed = (self.directory / "controller.out").read_text(errors="replace")
         raise AssertionError(f"no {what}; the controller ended, or took more than {HANG_S} s, and said:\n{printed}")
 

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ import attrs
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.uuid_text import uuid_to_text
 from tests.hang_limit import HANG_S
-from tests.kafka.controller import free_port, install_server
+from tests.kafka.controller import free_port, install_server, looks
 from tests.kafka.dump_tool import JVM_OPTIONS
 from tests.kafka.one_at_a_time import one_at_a_time
 
@@ -129,6 +129,18 @@ class LiveQuorum:
         for node, process in self._nodes.items():
             printed = self.work / f"node{node}.out"
             assert process.poll() is None, f"node {node} has ended:\n{printed.read_text(errors='replace')[-4000:]}"
+
+    def wait_until(self, node: int, holds: Callable[[], bool], what: str) -> None:
+        """Wait until a condition holds that a node sees to.
+
+        Raises:
+            AssertionError: it did not, before one calls it a hang, or a node has ended.
+        """
+        for _ in looks(self._nodes[node]):
+            if holds():
+                return
+        self.check_running()
+        raise AssertionError(f"no {what} in {HANG_S} s")
 
     @contextmanager
     def loaded(self, transactions: int) -> Iterator["Load"]:

@@ -4,7 +4,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -14,6 +14,8 @@ from tests.kafka.controller import Controller
 from tests.kafka.live_quorum import BROKER, CONTROLLERS, LiveQuorum
 from tests.kafka.test_interchange import log_verb, messages, wait_until_registered
 from tests.tools.console import run
+from tests.tools.repair.repaired import LOG, batches
+from tests.tools.salvage.salvaged import spoil
 
 pytestmark = dump_tool.marks("a real Kafka")
 
@@ -85,7 +87,10 @@ def test_a_controller_of_static_voters_leads_alone(kept: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.1.2"])
 def test_older_releases_lead_alone(release: str, tmp_path: Path) -> None:
-    """A controller of an older release leads after three voters became one, in a directory made for that release."""
+    """A controller of an older release leads after three voters became one, in a directory made for that release.
+
+    Two copies of its log are damaged, each elsewhere, and it is salvaged from both before.
+    """
     controller = Controller(tmp_path / "new", release=release)
     directories = ("AQIDBAUGBwgJCgsMDQ4PEA", "EBESExQVFhcYGRobHB0eHw", "EBESExQVFhcYGRobHB0eHg")
     one, two, three = (f"{each}@localhost:{controller.port}:{id_}" for each, id_ in enumerate(directories, 1))
@@ -96,7 +101,8 @@ def test_older_releases_lead_alone(release: str, tmp_path: Path) -> None:
     log_verb("append", old, "--voters", f"{one},{two}", data=b"")
     log_verb("append", old, "--force", "--voters", f"{one},{two},{three}", data=b"")
     lost = ("--lost", "2", "--lost", "3")
-    fact = rewrite(controller.directory, tmp_path / "plan", old, "--initial-controllers", one, *lost)
+    whole = salvaged(tmp_path, old)
+    fact = rewrite(controller.directory, tmp_path / "plan", whole, "--initial-controllers", one, *lost)
 
     with controller.running():
         wait_until_registered(controller, fact["quorum_epoch"])
@@ -104,10 +110,32 @@ def test_older_releases_lead_alone(release: str, tmp_path: Path) -> None:
     assert findings(controller.directory, tmp_path)["voters-rewritten"] == "suspicious"
 
 
-def test_a_broker_goes_on_and_the_voters_are_three_again(tmp_path: Path) -> None:
-    """Two of three controllers are lost: the broker joins the new quorum with its old directory, and voters are added.
+def salvaged(tmp_path: Path, directory: Path) -> Path:
+    """The directory of node 1 that is made of two copies of another one, whose first and last batch are damaged."""
+    first, *_, last = batches(directory)
+    copies = [Path(shutil.copytree(directory, tmp_path / name)) for name in ("first", "last")]
+    for copy, batch in zip(copies, (first, last), strict=True):
+        spoil(copy, batch.base_offset)
+    salvage(tmp_path / "whole", tmp_path / "salvage", *copies, "--node-id", "1")
+    assert [bytes(each.buffer) for each in batches(tmp_path / "whole")] == [
+        bytes(each.buffer) for each in batches(directory)
+    ]
+    return tmp_path / "whole"
 
-    Its topics serve, one is made, and the voters grow by AddRaftVoter; the audit tells the rewrite, and nothing else.
+
+def salvage(out: Path, plan: Path, *arguments: str | Path) -> None:
+    """Plan a salvage, and carry it out."""
+    planned = run("salvage", *arguments, "--plan", plan)
+    assert planned.exit_code == 0, planned.messages
+    made = run("salvage", "--apply", plan, "--out", out)
+    assert made.exit_code == 0, made.messages
+
+
+def test_a_broker_goes_on_and_the_voters_are_three_again(tmp_path: Path) -> None:
+    """Two of three controllers are lost, and the third is damaged: its log is salvaged with what the broker has of it.
+
+    The old majority comes back for a while, before the new quorum leads and after it, and is told each time. The broker
+    joins the new quorum with its old directory, its topics serve, one is made, and the voters grow by AddRaftVoter.
     """
     live = LiveQuorum(tmp_path / "live", tmp_path / "work")
     with live.running():
@@ -115,13 +143,17 @@ def test_a_broker_goes_on_and_the_voters_are_three_again(tmp_path: Path) -> None
             pass
         for node in (*CONTROLLERS, BROKER):
             live.kill(node)
-        plan = rewritten_to_three(live, tmp_path)
+        cluster_id = salvaged_and_rewritten(live, tmp_path)
+        lost = [(live.path / f"n{node}").rename(tmp_path / f"lost{node}") for node in (1, 2)]
+        old_majority_leads(live, lost)
+        told = run("quorum", live.path / "n3", *lost)
+        assert "Fork: node 3" in told.text  # Nobody has elected it yet: what the old majority has committed holds.
+        assert "Keep down until these have a leader and no lag: node 3" in told.text
+
         for node in (1, 2):
-            (live.path / f"n{node}").rename(tmp_path / f"lost{node}")
-            live.format_observer(node, plan["cluster_id"])
+            live.format_observer(node, cluster_id)
         for node in (3, BROKER, 1, 2):
             live.start(node)
-
         old, new, topics, voters = live.grown(3, "deleted", (1, 2))
 
         assert int(old) > 0
@@ -130,26 +162,68 @@ def test_a_broker_goes_on_and_the_voters_are_three_again(tmp_path: Path) -> None
         assert voters.split() == ["1", "2", "3"]
         for node in (BROKER, 1, 2, 3):  # A broker waits five minutes for a controller that lets it go.
             live.stop(node)
-        found = run("verify", "--format", "jsonl", *(live.path / f"n{node}" for node in (1, 2, 3, BROKER)))
+        nodes = [live.path / f"n{node}" for node in (1, 2, 3, BROKER)]
+        found = run("verify", "--format", "jsonl", *nodes)
         severe = [each for each in found.of_kind("finding") if each["severity"] != "harmless"]
         assert {each["rule"] for each in severe} <= {"voters-rewritten"}, severe
 
+        assert_both_told(*nodes, *lost)
+        nodes[:2] = [directory.rename(tmp_path / f"new{directory.name}") for directory in nodes[:2]]
+        old_majority_leads(live, lost)
+        assert_both_told(*nodes, *lost)
 
-def rewritten_to_three(live: LiveQuorum, tmp_path: Path) -> dict[str, Any]:
-    """Put a directory in which node 3 is the only voter in place of node 3's, and return the plan's content."""
-    file = tmp_path / "plan"
-    options = ("--initial-controllers", live.voter(3), "--lost", "1", "--lost", "2", "--plan", file)
-    directories = [live.path / "n3", live.path / f"n{BROKER}"]
-    planned = run("rewrite-voters", *directories, *options)
-    if planned.exit_code != 0:  # The broker has more than the controller that is left.
-        assert "more up to date" in planned.messages or "lacks committed records" in planned.messages
-        planned = run("rewrite-voters", *reversed(directories), *options)
+
+def salvaged_and_rewritten(live: LiveQuorum, tmp_path: Path) -> str:
+    """Put a directory in which node 3 is the only voter in place of node 3's, and return the cluster's id.
+
+    The log of node 3 is damaged in its middle before, so that it is salvaged with the broker's.
+    """
+    damaged, broker = live.path / "n3", live.path / f"n{BROKER}"
+    whole = batches(damaged)
+    spoil(damaged, whole[len(whole) // 2].base_offset)
+    salvage(tmp_path / "whole", tmp_path / "salvage", damaged, broker, "--node-id", "3")
+    end_offset = batches(tmp_path / "whole")[-1].next_offset
+    assert end_offset >= max(whole[-1].next_offset, batches(broker)[-1].next_offset)
+
+    plan = tmp_path / "plan"
+    options = ("--initial-controllers", live.voter(3), "--lost", "1", "--lost", "2", "--plan", plan)
+    planned = run("rewrite-voters", tmp_path / "whole", broker, *options)
     assert planned.exit_code == 0, planned.messages
-    made = run("rewrite-voters", "--apply", file, "--out", live.path / "new")
+    made = run("rewrite-voters", "--apply", plan, "--out", live.path / "new")
     assert made.exit_code == 0, made.messages
-    (live.path / "n3").rename(tmp_path / "old3")
-    (live.path / "new").rename(live.path / "n3")
-    content: dict[str, Any] = json.loads(file.read_text())["content"]
+    damaged.rename(tmp_path / "old3")
+    (live.path / "new").rename(damaged)
+    content = json.loads(plan.read_text())["content"]
     for _ in content["move_aside"]:
-        (live.path / f"n{BROKER}/__cluster_metadata-0").rename(tmp_path / "aside")
-    return content
+        (broker / LOG).rename(tmp_path / "aside")
+    return str(content["cluster_id"])
+
+
+def old_majority_leads(live: LiveQuorum, lost: list[Path]) -> None:
+    """Start controllers 1 and 2 on their old disks, until both have records of a new leader, and stop them."""
+    before = max(batch.partition_leader_epoch for directory in lost for batch in batches(directory))
+    places = [live.path / f"n{node}" for node in (1, 2)]
+    for node, disk, place in zip((1, 2), lost, places, strict=True):
+        disk.rename(place)
+        live.start(node)
+
+    def led() -> bool:
+        return all(batches(place)[-1].partition_leader_epoch > before for place in places)
+
+    live.wait_until(1, led, "leader of the old majority")
+    for node, disk, place in zip((1, 2), lost, places, strict=True):
+        live.kill(node)
+        place.rename(disk)
+
+
+def assert_both_told(*directories: Path) -> None:
+    """Assert that `raftlog quorum` calls two lineages proven, and `raftlog verify` the worst of it by name, once."""
+    told = run("quorum", *directories)
+    assert told.exit_code == 2
+    assert "two lineages" in told.text
+    lost = [
+        each
+        for each in run("verify", "--format", "jsonl", *directories).of_kind("finding")
+        if each["severity"] == "data-loss"
+    ]
+    assert [each["rule"] for each in lost] == ["committed-lost"]
