@@ -88,8 +88,8 @@ class SimulatedLog(MemoryLog):
         self._is_crashing = True
         super().crash(kept_batch_count)
         self._is_crashing = False
-        self._quarantine_end = self._ledger.quarantine_end
         self._witness.reopened(self._ledger, self._end_offset, self._high_watermark)
+        self._quarantine_end = self._ledger.quarantine_end  # What has survived may end it: all of it is durable.
 
     # Damage
 

@@ -10,6 +10,7 @@ from raftlog.errors import QuarantinedLogError
 from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.contracts.log_harness import LogHarness
 from raftlog.testing.contracts.made_batches import raft_batch
@@ -154,6 +155,27 @@ def test_a_log_that_rots_is_in_quarantine(lost: int) -> None:
         log.prepare_flush().complete()
     assert log.quarantine is None
     log.append_as_leader(raft_batch(4, 1), 1)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_what_survives_a_crash_ends_a_quarantine(kept: int) -> None:
+    """What is there when the log is opened is durable, so it is whole again if that is all that it had lost."""
+    disks = QuorumDisks(1)
+    ledger = disks.ledgers[1]
+    log = SimulatedLog(disks.witness, ledger, Retention(max_bytes=None, max_age_ms=None))
+    ledger.requested_epoch = 1
+    ledger.state = QuorumStateData(1, leader_id=1, leader_epoch=1)
+    log.initialize_leader_epoch(1)
+    for offset in range(4):
+        log.append_as_leader(raft_batch(offset, 1), 1)
+    log.flush()
+    ledger.quarantine_end = 4
+    log.rot(2)
+    for offset in (2, 3):
+        log.append_as_follower(raft_batch(offset, 1), 1)
+    log.crash(kept)
+    assert log.end_offset.offset == 2 + kept
+    assert (log.quarantine is None) is (ledger.quarantine_end == 0) is (kept == 2)
 
 
 def test_a_snapshot_ends_the_quarantine_of_a_log() -> None:
