@@ -70,7 +70,7 @@ KILLERS: Final = (
     Killer("high-watermark-in-log", "high-watermark-past-end", 20, first=2),
     Killer("voter-history", "snapshot-without-voters", 20),
     Killer("durable-records-are-kept", "flush-without-sync", 20, first=2),
-    Killer("disk-damage-is-found", "damage-is-torn", 20, first=4),
+    Killer("disk-damage-is-found", "damage-is-torn", 20, first=29),
     Killer("votes-are-kept", "vote-without-sync", 20, first=2),
     Killer("a-sound-directory-opens", "leftovers-are-refused", 20, first=2),
     Killer("log-start-is-covered", "snapshots-all-deleted", 20, first=6),
