@@ -10,11 +10,10 @@ import attrs
 from raftlog.file_paths import name_of
 from raftlog.tools.free.offers import CountedOffer, Kept
 from raftlog.tools.terminal.json_lines import json_line, path_list_member, path_member
-from raftlog.tools.terminal.table_lines import table
+from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.text_width import fit_lines
 
-_COLUMNS: Final = ("FREES", "SO FAR", "SIZE", "WHAT", "WHY")
-_NUMERIC: Final = frozenset({0, 1, 2})
+_COLUMNS: Final = ("FREES", "SO FAR")
 
 
 @attrs.frozen
@@ -43,20 +42,31 @@ class FreePlan:
 
 
 def text_lines(plan: FreePlan) -> Iterator[str]:
-    """Yield the lines for people."""
+    """Yield the lines for people. Paths are never cut, also on a narrow terminal: they are to be copied."""
     if plan.offers:
-        first = "Nothing was removed. Stop the node first; then remove these in this order, and stop at any line:"
+        first = "Nothing was removed. Stop the node first; then remove these in this order, and stop at any line."
         yield from fit_lines([first])
-    for step, group in groupby(plan.offers, key=lambda each: each.offer.rule.step):
+    for step, of_step in groupby(plan.offers, key=lambda each: each.offer.rule.step):
         yield ""
         yield from fit_lines([f"{step.number}. {step.value}:"])
-        rows = [_COLUMNS, *((*_numbers(each), _what(each), _why(each)) for each in group)]
-        yield from table(rows, _NUMERIC)
+        for why, offers in groupby(of_step, key=_why):
+            yield ""
+            yield from fit_lines([f"   {why}:"])
+            yield from _rows(list(offers), len(str(plan.total_bytes)))
     if plan.kept:
-        yield from [*([""] if plan.offers else []), "Never remove these:"]
-        yield from table([("WHAT", "WHY"), *((each.path, each.reason) for each in plan.kept)])
+        yield from [*([""] if plan.offers else []), "Never remove these:", ""]
+        yield from fit_lines(f"   {each.path}: {each.reason}" for each in plan.kept)
     yield from ([""] if plan.offers or plan.kept else [])
     yield from fit_lines(_last_lines(plan))
+
+
+def _rows(offers: Sequence[CountedOffer], width: int) -> Iterator[str]:
+    """Yield a line per offer: what comes free, what has come free so far, and what to remove."""
+    width = max(width, len(_COLUMNS[1]))
+    yield f"   {_COLUMNS[0]:>{width}}  {_COLUMNS[1]:>{width}}"
+    for each in offers:
+        numbers = f"{each.freed_bytes:>{width}}  {each.total_bytes:>{width}}"
+        yield f"   {numbers}  {printable(_what(each))}"
 
 
 def json_lines(plan: FreePlan) -> Iterator[str]:
@@ -87,10 +97,6 @@ def json_lines(plan: FreePlan) -> Iterator[str]:
         need_bytes=plan.need_bytes,
         suffices=plan.suffices,
     )
-
-
-def _numbers(each: CountedOffer) -> tuple[int, int, int]:
-    return each.freed_bytes, each.total_bytes, each.offer.size_bytes
 
 
 def _why(each: CountedOffer) -> str:

@@ -86,9 +86,11 @@ def _show(given: argparse.Namespace, tally: Tally) -> None:
             say(str(finding), _PROGRAM)
 
     stats = count_logs(given.paths, request, report)
-    if not stats.files and not tally.by_severity.total():
-        say("the paths have no segment", _PROGRAM)
+    if not stats.files:
+        if tally.by_severity.total() == tally.by_severity[Severity.HARMLESS]:
+            say("the paths have no segment", _PROGRAM)
         tally.errors += 1
+        return
     if given.format == "json":
         from raftlog.tools.stats.stats_json import json_lines
 

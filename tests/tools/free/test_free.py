@@ -17,9 +17,11 @@ from raftlog.tools.free.rules import FREE_RULES
 from tests.checkout import ROOT
 from tests.tools.console import COMMAND, run
 from tests.tools.free.made_directories import (
+    LOG,
     QUORUM,
     copied_node,
     free,
+    kept,
     log_of,
     names_of,
     offered_by,
@@ -62,6 +64,14 @@ def test_text_has_the_same_offers(tmp_path: Path) -> None:
     assert "bytes come free by" in text
 
 
+def test_paths_are_whole_on_a_narrow_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator copies them."""
+    node = copied_node(tmp_path / ("long-" * 30))
+    monkeypatch.setattr("raftlog.tools.terminal.text_width.output_width", lambda: 40)
+    text = run("free", "-j1", node).text
+    assert all(each["path"] in text for each in free(node) if each["kind"] == "offer")
+
+
 def test_a_need_stops_the_list(tmp_path: Path) -> None:
     """At the last byte that is needed nothing more is offered; one byte more needs the next offer."""
     node = copied_node(tmp_path)
@@ -84,15 +94,28 @@ def test_whether_it_is_enough_decides_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_a_deleted_partition_is_offered_as_a_whole(tmp_path: Path) -> None:
-    """Its directory, with the bytes of all its files; the partition itself and a stray one stay."""
+    """Its directory, with the bytes of all its files; the partition itself stays, and a stray and a future one."""
     (tmp_path / "meta.properties").write_text("version=1\n")
     gone = partition(tmp_path / f"orders-0.{'a' * 32}-delete", "00000000000000000000.log", "00000000000000000000.index")
     partition(tmp_path / "orders-0", "00000000000000000000.log")
-    partition(tmp_path / f"orders-1.{'b' * 32}-stray", "00000000000000000000.log")
-    partition(tmp_path / f"orders-2.{'b' * 32}-future", "00000000000000000000.log")
+    deleted = "00000000000000000000.log.deleted"
+    others = [f"orders-1.{'b' * 32}-stray", f"orders-2.{'b' * 32}-future"]
+    for name in others:
+        partition(tmp_path / name, deleted, "00000000000000000001.log")
     (offer,) = (each for each in free(tmp_path) if each["kind"] == "offer")
     assert (offer["path"], offer["is_directory"], offer["size_bytes"]) == (str(gone), True, 2)
     assert offered_by("deleted-partition", tmp_path) == [gone.name]
+    assert set(kept(tmp_path)) == set(others)
+
+
+def test_a_metadata_log_is_never_a_deleted_partition(tmp_path: Path) -> None:
+    """A directory that somebody has renamed like that stays, and so does one that a link leads to."""
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    renamed = partition(tmp_path / f"{LOG}.{'a' * 32}-delete", "00000000000000000000.log")
+    elsewhere = partition(tmp_path / "elsewhere", "00000000000000000000.log")
+    (tmp_path / f"orders-0.{'a' * 32}-delete").symlink_to(elsewhere)
+    assert offered_by("deleted-partition", tmp_path) == []
+    assert set(kept(tmp_path)) == {renamed.name}
 
 
 def test_a_damaged_log_gives_exit_code_2(tmp_path: Path) -> None:

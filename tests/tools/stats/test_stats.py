@@ -104,7 +104,7 @@ def test_a_path_without_a_segment_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
     for path in (tmp_path / "missing", tmp_path):
         outcome = run("stats", path)
-        assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
+        assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
 
 
 def test_what_a_snapshot_and_compaction_save_is_said() -> None:
