@@ -46,6 +46,7 @@ __all__ = [
     "Chunk",
     "RecordColumns",
     "binary_array",
+    "columns_of_areas",
     "read_columns",
     "read_records",
     "run_columns",
@@ -152,6 +153,20 @@ def run_columns(
     if "is_aborted" in columns:
         raise ValueError("some batches of a log do not say which of them were aborted")
     return _with_records(SelectedRun(run, are_marked(run)), wanted, max_size, columns, EVERYTHING)
+
+
+def columns_of_areas(areas: RecordAreas, columns: Collection[str] = RECORD_COLUMNS) -> Chunk:
+    """Return all records of some batches as columns, from their record areas; control records are included.
+
+    Args:
+        areas: from ``unpack_record_areas``.
+        columns: which of ``RECORD_COLUMNS`` to unpack; with none, the records are checked and counted only.
+
+    Raises:
+        ValueError: there is no such column.
+    """
+    wanted = _wanted(columns)
+    return _walk(areas, wanted, limits.MAX_DECOMPRESSED_SIZE, are_marked(areas.run), (), EVERYTHING)
 
 
 def read_records(

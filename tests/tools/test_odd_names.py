@@ -75,6 +75,18 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rewrite-voters listener": ("rewrite-voters", "{spare}", *REWRITE, "--listener", ODD, "--plan", "{out}"),
     "rewrite-voters lost": ("rewrite-voters", "{spare}", *REWRITE, "--lost", ODD, "--plan", "{out}"),
     "rewrite-voters no plan": ("rewrite-voters", "--apply", "{segment}", "--out", "{out}"),
+    "free": ("free", "{node}"),
+    "free damaged": ("free", "{damaged}"),
+    "free lines": ("free", "{spare}", "--format", "jsonl"),
+    "free need": ("free", "{node}", "--need", ODD),
+    "free missing": ("free", "{logs}/missing"),
+    "stats": ("stats", "{segment}"),
+    "stats no log": ("stats", "{logs}"),
+    "stats damaged": ("stats", "{damaged}"),
+    "stats lines": ("stats", "{segment}", "--format", "json"),
+    "stats by": ("stats", "{node}", "--by", ODD),
+    "stats prefix": ("stats", "{segment}", "--key-prefix", ODD),
+    "stats missing": ("stats", "{logs}/missing"),
     "log": ("log", ODD),
     "log init": ("log", "init", "{out}", "--cluster-id", ODD, "--node-id", "1", "--standalone"),
     "log init again": ("log", "init", "{node}", "--cluster-id", ODD, "--node-id", "1", "-g"),
@@ -108,6 +120,8 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "state": (("state", "{node}"), "directory"),
     "query": (("query", "SELECT topic, file FROM batches", "{segment}"), ""),  # Names are text in SQL, with escapes.
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
+    "free": (("free", "{node}"), "path"),
+    "stats": (("stats", "{node}"), "directory"),
     "salvage": (("salvage", "{spare}", "--plan", "{out}"), "plan"),
     "simulate": (("simulate", "--schedules", "1", "--faults", "none", "--processes", "1"), ""),
     "log init": (("log", "init", "{node}", "--cluster-id", CLUSTER, "--node-id", "1", "-g"), "directory"),
@@ -184,7 +198,8 @@ def test_an_odd_name_is_base64_in_every_json_line(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{json.dumps(TOPIC)}\n".encode())))
     arguments, member = NAMES_IN_LINES[name]
     places = made_places(tmp_path, odd)
-    outcome = run(*(word.format(**places) for word in arguments), "--format", "json" if name == "state" else "jsonl")
+    lines_format = "json" if name in {"state", "stats"} else "jsonl"
+    outcome = run(*(word.format(**places) for word in arguments), "--format", lines_format)
 
     lines = [json.loads(line) for line in outcome.output.splitlines()]
     assert lines

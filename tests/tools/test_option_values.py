@@ -27,6 +27,7 @@ SURVEYS: dict[str, tuple[str | Path, ...]] = {
     "epochs": (QUORUM,),
     "state": (QUORUM,),
     "salvage": (NODES[1],),
+    "free": NODES,
     "query": ("FROM epochs", QUORUM),
     "rewrite-voters": (NODES[1], "--initial-controllers", f"9@host:9093:{OTHER_ID}", "--lost", "2,3,4"),
 }

@@ -136,6 +136,11 @@ def read_source(directory: str, *, needs_owner: bool = True) -> Source:
 
 
 def check_is_stopped(source: Source) -> None:
+    """Check that the node of a source is not running, as ``check_not_locked`` does."""
+    check_not_locked(source.directory)
+
+
+def check_not_locked(directory: str) -> None:
     """Check that no process holds the lock of a log directory, as every node that runs does.
 
     Raises:
@@ -144,12 +149,12 @@ def check_is_stopped(source: Source) -> None:
 
     Source: LogManager#lockLogDirs.
     """
-    path = source.path(FileKind.LOCK.value)
+    path = join(directory, FileKind.LOCK.value)
     with suppress(MissingFileError), _reported(path, "look up"), Path(path).open("rb") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Given back when the file is closed.
         except (BlockingIOError, PermissionError):
-            raise DirectoryLockedError(f"{source.directory}: its node is running: stop it first") from None
+            raise DirectoryLockedError(f"{directory}: its node is running: stop it first") from None
 
 
 def check_unchanged(source: Source, *, reads: bool) -> None:

@@ -61,6 +61,42 @@ def sizes(gathering: Gathering) -> Markup:
     return joined(drawn)
 
 
+def volumes(gathering: Gathering) -> Markup | None:
+    """Return a table of the largest partitions: what their logs are made of, by the headers of sound batches."""
+    found = gathering.volumes.values()
+    if not found:
+        return None
+    greatest = found[0].size_bytes
+    rows: Iterator[tuple[Cell, ...]] = (
+        (
+            each.name,
+            f"{each.size_bytes:,}",
+            share_bar(f"{each.size_bytes} bytes of {each.name}", each.size_bytes, greatest),
+            f"{each.batch_count:,}",
+            f"{each.record_count:,}",
+            f"{each.size_bytes // max(1, each.batch_count):,}",
+            f"{each.record_count / max(1, each.batch_count):.1f}",
+            each.path,
+        )
+        for each in found
+    )
+    columns = (
+        "Partition",
+        "Bytes",
+        "Share",
+        "Batches",
+        "Records",
+        "Bytes per batch",
+        "Records per batch",
+        "In directory",
+    )
+    shown = table("The largest logs, in sound batches", columns, rows, (1, 3, 4, 5, 6))
+    rest = gathering.volumes.offered - len(found)
+    more = f"{rest:,} smaller logs are not shown. " if rest else ""
+    hint = "raftlog stats counts by type, key, producer, codec and hour, too."
+    return joined([shown, element("p", more + hint, class_="note")])
+
+
 def epoch_lengths(leads: Sequence[EpochLead]) -> Markup | None:
     """Return a histogram of offsets per epoch; None for few epochs, whose table is enough."""
     if len(leads) < _FEW:

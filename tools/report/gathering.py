@@ -36,6 +36,7 @@ MOST_FINDINGS: Final = 2000
 MOST_FILES: Final = 100
 MOST_LOGS: Final = 8
 MOST_PLACES: Final = 50
+MOST_VOLUMES: Final = 20
 MOST_MARKS: Final = 20
 """The most findings in the map of a file, or of damage on a replica."""
 MOST_EPOCHS: Final = 300
@@ -190,6 +191,17 @@ class PlaceFacts:
     counts: Counts
 
 
+@attrs.frozen
+class VolumeFacts:
+    """How much the segments of a partition have, in sound batches and by their headers; its name and log directory."""
+
+    path: str
+    name: str
+    batch_count: int
+    record_count: int
+    size_bytes: int
+
+
 @attrs.define
 class Gathering:
     """The facts that a report shows.
@@ -208,6 +220,7 @@ class Gathering:
             What the comparison of log directories finds in one of those that are not named here is not taken off.
         file_sizes, batch_sizes: number of files of batches by the binary digits of their size, and by those of the mean
             size of their batches.
+        volumes: the largest partitions.
     """
 
     account: Account = attrs.field(factory=Account)
@@ -223,6 +236,7 @@ class Gathering:
     clean_place_count: int = 0
     file_sizes: Counter[int] = attrs.field(factory=Counter)
     batch_sizes: Counter[int] = attrs.field(factory=Counter)
+    volumes: Worst[VolumeFacts] = attrs.field(factory=lambda: Worst(MOST_VOLUMES))
 
     @property
     def damaged_directories(self) -> set[str]:
@@ -268,6 +282,7 @@ class Gathering:
         self.clean_place_count += other.clean_place_count
         self.file_sizes += other.file_sizes
         self.batch_sizes += other.batch_sizes
+        self.volumes.merge(other.volumes)
 
     def _blame(self, directory: str) -> None:
         """Note that the comparison of log directories has found something in a partition that is clean by itself."""
@@ -280,6 +295,7 @@ class Gathering:
         for file in partition.files:
             if file.coverage is not None:
                 self._add_file(_mapped(file, file.coverage, by_path.get(file.task.path, [])))
+        self._add_volume(partition)
         facts = PlaceFacts(
             place.log_directory,
             name_of(place),
@@ -294,6 +310,16 @@ class Gathering:
             self.clean_place_count += 1
             if len(self.clean_places) < MOST_PLACES:
                 self.clean_places.append(f"{facts.path}/{facts.name}")
+
+    def _add_volume(self, partition: PartitionEvidence) -> None:
+        seen = [(file.extent, file.coverage) for file in partition.segments]
+        found = [(extent, coverage) for extent, coverage in seen if extent is not None and coverage is not None]
+        if not found:
+            return
+        place, size = partition.place, sum(coverage.explained_bytes for _, coverage in found)
+        batches = sum(extent.batch_count for extent, _ in found)
+        records = sum(extent.record_count for extent, _ in found)
+        self.volumes.offer((size,), VolumeFacts(place.log_directory, name_of(place), batches, records, size))
 
     def _add_file(self, file: MappedFile) -> None:
         self.file_sizes[file.size_bytes.bit_length()] += 1

@@ -14,7 +14,7 @@ from raftlog.tools.auditing.run.rule_status import Checks, CheckStatus
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.advice import colour_of, headline, next_steps, safe_texts
-from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes
+from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes, volumes
 from raftlog.tools.report.drawing import definitions, share_bar
 from raftlog.tools.report.files_section import byte_maps
 from raftlog.tools.report.findings_section import findings
@@ -132,6 +132,7 @@ class Report:
             parts.append(("Other logs", lambda: element("p", hint)))
         parts += [
             ("Files", lambda: joined([_places(gathering), byte_maps(gathering)])),
+            ("What is in the logs", lambda: volumes(gathering)),
             ("Numbers", lambda: joined([severities(gathering), rules_found(gathering), sizes(gathering)])),
             ("Findings", lambda: findings(gathering)),
         ]

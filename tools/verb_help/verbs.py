@@ -50,6 +50,8 @@ VERBS: Final = {
         "salvage.salvage", "plan and make the longest log that damaged replicas of a metadata log can vouch for"
     ),
     "query": Verb("querying.query", "answer a question in SQL over batches, records, voters, epochs and findings"),
+    "stats": Verb("stats.stats", "count what logs are made of, by partition, type, key, producer, codec and hour"),
+    "free": Verb("free.free", "list what could be removed on a full disk, in safe order; it removes nothing"),
     "rewrite-voters": Verb(
         "repair.rewrite_voters", "plan and make a directory with other voters, for a quorum whose majority is gone"
     ),

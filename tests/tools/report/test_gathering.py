@@ -27,7 +27,7 @@ def judged() -> tuple[Judged, ...]:
 
 def plain(gathering: Gathering) -> list[object]:
     """All that a page is made of."""
-    worst = (gathering.findings, gathering.files, gathering.logs, gathering.places)
+    worst = (gathering.findings, gathering.files, gathering.logs, gathering.places, gathering.volumes)
     return [
         gathering.account,
         list(gathering.checks.results(gathering.account)),

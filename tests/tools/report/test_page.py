@@ -179,6 +179,18 @@ def test_all_bytes_are_accounted_for(damaged: Node) -> None:
         assert size == sum(parts)
 
 
+def test_the_largest_logs_are_drawn(damaged: Node) -> None:
+    """Each log has a row with its bytes, batches and records, the largest first; snapshots do not count."""
+    table = next(node for node in damaged.all("table") if node.children[0].words.startswith("The largest logs"))
+    rows = [[cell.words.replace(",", "") for cell in row.children] for row in table.all("tr")[1:]]
+    sizes = [int(row[1]) for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) > 1
+    for _, size, _, batches, records, per_batch, records_per_batch, _ in rows:
+        assert int(per_batch) == int(size) // int(batches)
+        assert abs(float(records_per_batch) - int(records) / int(batches)) <= 0.05
+
+
 def test_the_title_says_whether_anything_committed_is_missing(clean: Node, damaged: Node) -> None:
     """Sound files of one of three voters are not all there is; damage of one voter of three loses nothing."""
     assert clean.all("h1")[0].words.startswith("Clean: nothing above harmless in ")

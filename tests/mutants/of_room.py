@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong advice on a full disk, and wrong counts: needed files are offered, damage is not told, records are lost."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.file_names import SEGMENT_KINDS, FileState
+from raftlog.tools.free import left_overs, raft_logs
+from raftlog.tools.free.disk_usage import DiskFile, FreedBytes
+from raftlog.tools.free.left_overs import PartitionNames
+from raftlog.tools.free.offers import Offers
+from raftlog.tools.free.raft_logs import JudgedLog
+from raftlog.tools.free.rules import DELETED_FILE
+from raftlog.tools.stats import log_stats
+from raftlog.tools.stats.counting import Groups
+from raftlog.tools.stats.keys import OverwrittenKeys
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+
+LEFT_OVERS: Final = "tests/tools/free/test_left_overs.py"
+RAFT_LOGS: Final = "tests/tools/free/test_raft_logs.py"
+DISK: Final = "tests/tools/free/test_disk_usage.py"
+COUNTS: Final = "tests/tools/stats/test_log_stats.py"
+
+
+def _one_further(right: Wrong) -> Wrong:
+    def covered(log: JudgedLog, newest: OffsetAndEpoch) -> Any:
+        return right(log, attrs.evolve(newest, offset=newest.offset + 1))
+
+    return covered
+
+
+def _all_deleted(found: PartitionNames, offers: Offers) -> None:
+    for name in found.of_state(FileState.DELETED, *SEGMENT_KINDS):
+        offers.offer(DELETED_FILE, [found.path(name)])
+
+
+def _each_name(_: FreedBytes, files: Iterable[DiskFile]) -> int:
+    return sum(file.allocated_bytes for file in files)
+
+
+def _within_the_limit(right: Callable[..., None]) -> Callable[..., None]:
+    def add(self: Groups, key: Any, values: Iterable[int]) -> None:
+        if key in self._groups or len(self._groups) < self._most:
+            right(self, key, values)
+
+    return add
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-free-swap",
+        "while segments are being replaced, nothing of them is offered",
+        "LogLoader#removeTempFilesAndCollectSwapFiles",
+        instead_of_property(PartitionNames, "has_swap_files", lambda _: False),
+        (f"{LEFT_OVERS}::test_with_a_swap_file_nothing_is_offered",),
+    ),
+    Mutant(
+        "R-free-deleted",
+        "a segment that a truncation has cut off is kept",
+        "DECISIONS.md, 88",
+        instead(left_overs, "_offer_deleted", _all_deleted),
+        (f"{LEFT_OVERS}::test_a_deleted_segment_is_offered_below_the_last_segment_only",),
+    ),
+    Mutant(
+        "R-free-unsound",
+        "a snapshot that is not sound covers nothing",
+        "RecordsSnapshotReader, which does not check the footer",
+        instead(JudgedLog, "is_sound", lambda *_: True),
+        (f"{RAFT_LOGS}::test_a_damaged_snapshot_covers_nothing",),
+    ),
+    Mutant(
+        "R-free-damaged",
+        "of a damaged log, nothing is offered",
+        "DECISIONS.md, 88",
+        instead_of_property(JudgedLog, "damage", lambda _: None),
+        (f"{RAFT_LOGS}::test_a_damaged_log_is_not_touched",),
+    ),
+    Mutant(
+        "R-free-gap",
+        "the log that is left starts at or below the snapshot's end",
+        "KafkaRaftLog#recoverSnapshots",
+        swapped(raft_logs, "_covered", _one_further),
+        (f"{RAFT_LOGS}::test_the_snapshot_must_reach_the_next_segment",),
+    ),
+    Mutant(
+        "R-free-links",
+        "a file with several names comes free with the last of them",
+        "unlink(2)",
+        instead(FreedBytes, "remove", _each_name),
+        (f"{DISK}::test_a_file_comes_free_with_its_last_name",),
+    ),
+    Mutant(
+        "R-stats-silent",
+        "a batch that cannot be read is reported, and counted apart",
+        "DECISIONS.md, 10",
+        missing(vars(log_stats)["_Counter"], "_report_damage"),
+        (f"{COUNTS}::test_records_that_cannot_be_read_are_damage_too",),
+    ),
+    Mutant(
+        "R-stats-chunk",
+        "a record is overwritten by a later one in any part of the log",
+        "LogCleaner's offset map",
+        missing(OverwrittenKeys, "_add_keys"),
+        ("tests/tools/stats/test_keys.py::test_overwritten_records_are_those_before_the_last_of_a_key",),
+    ),
+    Mutant(
+        "R-stats-limit",
+        "groups beyond the limit are counted together",
+        "DECISIONS.md, 89",
+        swapped(Groups, "add", _within_the_limit),
+        ("tests/tools/stats/test_counting.py::test_no_row_is_lost_beyond_the_limit",),
+    ),
+)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb ``stats``: what logs are made of, and who writes the most."""
