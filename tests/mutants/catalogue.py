@@ -6,6 +6,7 @@ from typing import Final
 from tests.mutants import (
     of_accumulator,
     of_autopilot,
+    of_beliefs,
     of_control_records,
     of_copies,
     of_core_snapshots,
@@ -50,6 +51,7 @@ _ALL: Final = (
     *of_quarantine.MUTANTS,
     *of_proof.MUTANTS,
     *of_salvage.MUTANTS,
+    *of_beliefs.MUTANTS,
     *of_findings.MUTANTS,
     *of_quorum.MUTANTS,
     *of_elections.MUTANTS,

@@ -12,6 +12,7 @@ from raftlog.tools.audit_verbs.quorum_files import Log, QuorumFiles, read_quorum
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
+from raftlog.tools.state.against import compare_with_brokers
 from raftlog.tools.state.positions import Position, parse_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -49,6 +50,8 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("changes have no tree: --format table or json")
     if given.between and given.history is not None:
         parser.error("--history goes from the beginning to --at: --path chooses among the changes --between two places")
+    if given.against and (given.between or given.history is not None or given.path or given.format == "tree"):
+        parser.error("--against compares all of one state: it goes with --at and with --format table or json")
     program, tally = parser.prog, Tally()
     try:
         files = read_quorum_files(given, program)
@@ -56,7 +59,11 @@ def run(arguments: Sequence[str]) -> int:
         if not files.logs:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
-        state = _Shown(given, *_metadata_log(files)).show()
+        log, view = _metadata_log(files)
+        if given.against:
+            compared = compare_with_brokers(given, copies(log, view), view, program)
+            return compared.exit_code(tally, _exit_code(tally, compared.state, program))
+        state = _Shown(given, log, view).show()
     except RaftLogError as error:
         say(str(error), program)
         tally.errors += 1
@@ -100,6 +107,13 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--history", type=parse_path, metavar="PATH", help="show all changes there, up to --at or the end"
+    )
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        metavar="BROKER_DIR",
+        help="compare with the log directories of brokers: what Kafka would set aside, what is missing, which of the"
+        " two is older",
     )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
     add_processes_option(parser)
