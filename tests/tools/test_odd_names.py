@@ -53,6 +53,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "state at": ("state", "{node}", "--at", ODD),
     "state history": ("state", "{node}", "--history", "/"),
     "state against": ("state", "{node}", "--against", "{logs}", "{node}"),
+    "state topic": ("state", "{logs}", "--topic", "__consumer_offsets"),
+    "state topic missing": ("state", "{logs}/missing", "--topic", "__consumer_offsets"),
     "state against missing": ("state", "{node}", "--against", "{logs}/missing"),
     "salvage": ("salvage", "{spare}", "--plan", "{out}"),
     "salvage node": ("salvage", "{node}", "--node-id", ODD, "--plan", "{out}"),

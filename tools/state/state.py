@@ -13,6 +13,8 @@ from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
 from raftlog.tools.state.against import compare_with_brokers
+from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topic_of
+from raftlog.tools.state.coordinators import show_coordinators
 from raftlog.tools.state.positions import Position, parse_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -54,6 +56,11 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("--against compares all of one state: it goes with --at and with --format table or json")
     program, tally = parser.prog, Tally()
     try:
+        topic = given.topic or topic_of(given.paths)
+        if topic is not None:
+            if given.against:
+                parser.error(f"--against compares a state of {METADATA_TOPIC}, not of {topic}")
+            return show_coordinators(given, topic, program)
         files = read_quorum_files(given, program)
         tally = files.tally
         if not files.logs:
@@ -107,6 +114,12 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--history", type=parse_path, metavar="PATH", help="show all changes there, up to --at or the end"
+    )
+    parser.add_argument(
+        "--topic",
+        choices=COORDINATOR_TOPICS,
+        help="show groups and committed offsets, or transactions: the state of this topic in log directories. If all"
+        " paths are of its partitions, it is shown anyway",
     )
     parser.add_argument(
         "--against",
