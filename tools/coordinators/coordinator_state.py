@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of one partition of a coordinator's topic, which is advanced batch by batch, as Kafka's loader does it.
 
-The latest value of each key counts, and a tombstone removes it: a compacted topic cannot say more. The one exception is
-an offset that a transaction commits: it is pending until the transaction's marker, and then takes effect unless a later
-record has set the same offset, or is dropped. A tombstone also removes what is pending for its key.
+The latest value of each key counts, and a tombstone removes it: a compacted topic cannot say more. One exception is an
+offset that a transaction commits: it is pending until the transaction's marker, and then takes effect unless a later
+record has set the same offset, or is dropped. A tombstone also removes what is pending for its key. An update of a
+share partition is merged into what there is, and its topic is not compacted.
 
 Source: CoordinatorLoaderImpl, GroupCoordinatorShard#replay, OffsetMetadataManager#replay and
-#replayEndTransactionMarker, TransactionStateManager#loadTransactionMetadata.
+#replayEndTransactionMarker, TransactionStateManager#loadTransactionMetadata, ShareCoordinatorShard#replay.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,12 +18,16 @@ import attrs
 from raftlog.errors import DecodeError
 from raftlog.records.messages.control import EndTxnMarker, read_control_record
 from raftlog.records.messages.coordinator import UnknownCoordinatorRecord, read_coordinator_record
+from raftlog.tools.coordinators.share_batches import merged_share_state
 from raftlog.tools.image.cluster_image import RefusedRecord
 
 OFFSET: Final = "OffsetCommit"
 """The name of the entries of committed offsets, of either type of key."""
 PENDING: Final = "PendingOffset"
 """The name of the entries of offsets that an open transaction commits: then producer id, group, topic and partition."""
+SHARE_STATE: Final = "ShareSnapshot"
+"""The name of the entries of share partitions: snapshots, with the updates after them."""
+_SHARE_UPDATE: Final = "ShareUpdate"
 _COMMITS: Final = frozenset({"OffsetCommitKey", "LegacyOffsetCommitKey"})
 _NO_PRODUCER: Final = -1
 
@@ -131,11 +136,18 @@ class CoordinatorState:
         is_commit = record.key_type.name in _COMMITS
         found: EntryKey = (OFFSET if is_commit else name, *fields)
         if record.value is None or record.version is None:
+            if name == _SHARE_UPDATE:
+                self.refusals.append(RefusedRecord(offset, index, "an update of a share partition has no value"))
+                return
             self._remove(found)
             if is_commit:
                 self._remove_pending(fields)
             return
         entry = CoordinatorEntry(offset, record.version, record.value)
+        if name == _SHARE_UPDATE:
+            found = (SHARE_STATE, *fields)
+            before = self.entries.get(found)
+            entry = entry._replace(value=merged_share_state(before and before.value, record.value))
         if is_commit and producer_id != _NO_PRODUCER:
             pending: EntryKey = (PENDING, producer_id, *fields)
             self._pending.setdefault(producer_id, set()).add(pending)

@@ -13,13 +13,13 @@ from raftlog.file_paths import directory_of, is_remote, name_of
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split
 from raftlog.records.files.file_names import DirectoryState, FileKind, parse_directory_name, parse_file_name
-from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, TRANSACTION_STATE
+from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.coordinators.coordinator_state import CoordinatorBatch, CoordinatorChange, CoordinatorState
 from raftlog.tools.input.inputs import find_files
 from raftlog.tools.state.positions import Position
 
-COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 """The topics whose states are shown."""
 ReportProblem = Callable[[DecodeError], None]
 

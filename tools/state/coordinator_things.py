@@ -21,6 +21,8 @@ from raftlog.uuid_text import ZERO_UUID, uuid_to_text
 
 _NEWER: Final = re.compile("(Consumer|Share|Streams)Group(.*)")
 _UPPER: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+_DELIVERY_STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 4: "archived"}
+"""Source: RecordState."""
 _CURRENT: Final = "CurrentMemberAssignment"
 _TARGET: Final = "TargetAssignmentMember"
 
@@ -33,7 +35,7 @@ def coordinator_things(entries: Mapping[EntryKey, CoordinatorEntry]) -> Iterator
 def coordinator_thing(key: EntryKey, entry: CoordinatorEntry) -> Thing:
     """Return an entry as a thing."""
     name, *fields = key
-    texts = [displayed(each) if isinstance(each, str) else str(each) for each in fields]
+    texts = [_field_text(each) for each in fields]
     match name:
         case "OffsetCommit":
             return Thing("committed_offset", ("groups", texts[0], "offsets", *texts[1:]), _commit(entry.value))
@@ -42,10 +44,18 @@ def coordinator_thing(key: EntryKey, entry: CoordinatorEntry) -> Thing:
             return Thing("pending_offset", path, _commit(entry.value))
         case "GroupMetadata":
             return Thing("group", ("groups", texts[0]), _classic_group(entry.value))
+        case "ShareSnapshot":
+            return Thing("share_partition", ("share_partitions", *texts), _share_partition(entry.value))
         case "TransactionLog":
             return Thing("transaction", ("transactions", texts[0]), _transaction(entry.value))
         case _:
             return _newer(str(name), texts, entry)
+
+
+def _field_text(field: Any) -> str:
+    if isinstance(field, UUID):
+        return uuid_to_text(field)
+    return displayed(field) if isinstance(field, str) else str(field)
 
 
 def _order(thing: Thing) -> tuple[tuple[bool, int, str], ...]:
@@ -120,6 +130,29 @@ def _transaction(value: Mapping[str, Any]) -> dict[str, Any]:
         "start_timestamp": _known(value["transactionStartTimestampMs"]),
         "last_update_timestamp": value["transactionLastUpdateTimestampMs"],
         "transaction_version": value.get("clientTransactionVersion", 0),
+    }
+
+
+def _share_partition(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "start_offset": _known(value["startOffset"]),
+        "state_epoch": _known(value["stateEpoch"]),
+        "leader_epoch": _known(value["leaderEpoch"]),
+        "snapshot_epoch": value["snapshotEpoch"],
+        "delivery_complete_count": _known(value["deliveryCompleteCount"]),
+        "create_timestamp": _known(value["createTimestamp"]),
+        "write_timestamp": _known(value["writeTimestamp"]),
+        "batches": [_state_batch(each) for each in value["stateBatches"]],
+    }
+
+
+def _state_batch(batch: Mapping[str, Any]) -> dict[str, Any]:
+    state = batch["deliveryState"]
+    return {
+        "first_offset": batch["firstOffset"],
+        "last_offset": batch["lastOffset"],
+        "delivery_state": _DELIVERY_STATES.get(state, str(state)),
+        "delivery_count": batch["deliveryCount"],
     }
 
 

@@ -84,7 +84,8 @@ def make_parser() -> Parser:
         prog="raftlog state",
         description="Show the cluster as its metadata records say, at any offset or time that log and snapshots reach:"
         " features, brokers and controllers, topics and partitions, configs, quotas, ACLs, SCRAM credentials and"
-        " delegation tokens without their secrets, producer ids.",
+        " delegation tokens without their secrets, producer ids. Compare it with directories of brokers, or show the"
+        " groups, offsets and transactions of the coordinators' topics.",
         epilog=f"Give the directories of all controllers: they say together what is proven to be committed."
         f" {EXIT_CODES_HELP} A record that cannot be read is damage; one that contradicts the state, or is of a later"
         " release, is suspicious: it has no effect.",
@@ -118,8 +119,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--topic",
         choices=COORDINATOR_TOPICS,
-        help="show groups and committed offsets, or transactions: the state of this topic in log directories. If all"
-        " paths are of its partitions, it is shown anyway",
+        help="show the state of this topic in log directories: groups and committed offsets, transactions, or share"
+        " partitions. If all paths are of its partitions, it is shown anyway",
     )
     parser.add_argument(
         "--against",

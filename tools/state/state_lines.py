@@ -34,6 +34,7 @@ _TITLES: Final = {
     "pending_offset": ("Offsets of open transactions", ("GROUP", "", "TOPIC", "PARTITION", "PRODUCER")),
     "group_part": ("Other records of groups", ("PATH",)),
     "transaction": ("Transactions", ("TRANSACTIONAL ID",)),
+    "share_partition": ("Share partitions", ("GROUP", "TOPIC ID", "PARTITION")),
 }
 """By kind: the title of its table, and the columns of its path after the section; those without a name are left out."""
 _LONG: Final = frozenset(
@@ -193,6 +194,8 @@ def _text(value: Any) -> str:
             return f"{name}://{host}:{port}"
         case {"name": name, "min_version": least, "max_version": most}:
             return f"{name}={least}-{most}"
+        case {"first_offset": first, "last_offset": last, "delivery_state": state, "delivery_count": count}:
+            return f"{first}..{last} {state} x{count}"
         case {"member_id": member_id}:
             return str(member_id)
         case dict():

@@ -103,6 +103,21 @@ def test_the_transactions_of_a_real_broker_are_shown() -> None:
     assert changes[1]["after"]["partitions"] == ["txn-1"]
 
 
+def test_the_share_partitions_of_a_real_broker_are_shown() -> None:
+    """An update is merged into the snapshot; at the end the tombstones have removed both."""
+    log = GROUPS.parent / "__share_group_state-0"
+    _, *found = state_json(log, "--at", "4")
+    assert [(each["start_offset"], each["state_epoch"], each["delivery_complete_count"]) for each in found] == [
+        (0, 2, 120),
+        (0, 2, 80),
+    ]
+    batch = {"first_offset": 0, "last_offset": 119, "delivery_state": "acknowledged", "delivery_count": 1}
+    assert found[0]["batches"] == [batch]
+    assert "0..119 acknowledged x1" in run("state", log, "--at", "4").text
+    assert len(state_json(log)) == 1
+    assert len(state_json(log, "--history", "/share_partitions")) == 8
+
+
 def test_an_offset_of_a_transaction_is_pending_until_it_ends(log: Path) -> None:
     """Before the marker it has a path of its own, with the producer; then it is the offset of the group."""
     _, *pending = state_json(log, "--at", "3", "--path", "/groups/app/pending_offsets")
