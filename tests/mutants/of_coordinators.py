@@ -3,6 +3,7 @@
 
 from typing import Any, Final
 
+from raftlog.tools.coordinators import share_batches
 from raftlog.tools.coordinators.coordinator_state import OFFSET, CoordinatorState
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
@@ -19,6 +20,14 @@ def _always_committed(self: Any, _offset: int, _index: int, producer_id: int, _k
     for pending in self._pending.pop(producer_id, ()):
         entry = self.entries.pop(pending)
         self.entries[(OFFSET, *pending[2:])] = entry
+
+
+def _last_wins(batches: Any, start_offset: int) -> Any:
+    by_offset = {}
+    for each in batches:
+        for offset in range(max(each["firstOffset"], start_offset), each["lastOffset"] + 1):
+            by_offset[offset] = each
+    return [dict(by_offset[offset], firstOffset=offset, lastOffset=offset) for offset in sorted(by_offset)]
 
 
 MUTANTS: Final = (
@@ -42,5 +51,12 @@ MUTANTS: Final = (
         "OffsetMetadataManager#replay",
         instead(CoordinatorState, "_remove_pending", lambda *_: None),
         (LAST,),
+    ),
+    Mutant(
+        "R-coordinators-share",
+        "of batches that overlap, the one that was delivered more often counts",
+        "PersisterStateBatchCombiner",
+        instead(share_batches, "combined_batches", _last_wins),
+        ("tests/tools/coordinators/test_share_batches.py",),
     ),
 )

@@ -74,9 +74,9 @@ def compare_with_brokers(
         say(str(problem), program)
     comparison = compare(state.image.tables, view.cluster_id, directories)
     unknown = [each for each in comparison.differences if each.kind in (UNKNOWN_TOPIC, RECREATED_TOPIC)]
-    origins = topic_origins(among) if unknown else {}
-    fitting = fitting_states(origins, _topic_ids(directories)) if unknown else None
-    _write(given, state, view, comparison, origins, fitting)
+    origins = topic_origins(among) if unknown else None
+    fitting = None if origins is None else fitting_states(origins, _topic_ids(directories))
+    _write(given, state, view, comparison, origins or {}, fitting)
     damaged = [isinstance(each, DecodeError) for each in problems]
     return Compared(state, comparison, any(damaged), not all(damaged))
 

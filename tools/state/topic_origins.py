@@ -6,7 +6,7 @@ from uuid import UUID
 
 import attrs
 
-from raftlog.errors import StateNotThereError
+from raftlog.errors import RaftLogError
 from raftlog.tools.image.changes import Change
 from raftlog.tools.state.positions import Position
 from raftlog.tools.state.state_search import State, StateSource, earliest, find_changes
@@ -25,11 +25,10 @@ class TopicOrigin:
     removed_offset: int | None = None
 
 
-def topic_origins(among: Sequence[StateSource]) -> dict[UUID, TopicOrigin]:
+def topic_origins(among: Sequence[StateSource]) -> dict[UUID, TopicOrigin] | None:
     """Return the life of each topic that the first replica's log and snapshots know, from its first state to its end.
 
-    Raises:
-        RaftLogError: a file cannot be read.
+    None means that they cannot be read as a whole: records between are missing or damaged.
     """
     found: dict[UUID, TopicOrigin] = {}
 
@@ -48,8 +47,8 @@ def topic_origins(among: Sequence[StateSource]) -> dict[UUID, TopicOrigin]:
 
     try:
         first, last = find_changes(among[:1], earliest(among[0]), Position(), note)
-    except StateNotThereError:
-        return {}
+    except RaftLogError:
+        return None
     for topic_id in {*first.image.tables.topics, *last.image.tables.topics}:
         found.setdefault(topic_id, TopicOrigin(-1))
     return found

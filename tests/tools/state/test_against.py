@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
+from raftlog.invariants import present
 from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
 from raftlog.records.messages.metadata import MetadataRecord, read_metadata_record
 from raftlog.storage.reading.segment_reader import open_segment
@@ -22,7 +23,7 @@ from raftlog.uuid_text import uuid_to_text
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
-from tests.tools.made_logs import write_log
+from tests.tools.made_logs import flip, write_log
 from tests.tools.state.made_metadata import ORDERS, TOPIC, VERSION, found_copies, metadata_log, record
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "state-1.schema.json").read_text()))
@@ -100,7 +101,7 @@ def test_topics_that_are_made_after_a_state_are_told_and_no_others() -> None:
         assert all(made[name] < offset for name in known)
         seen.add(len(unknown))
     assert {0, len(made)} <= seen
-    origins = topic_origins(sources)
+    origins = present(topic_origins(sources), "the life of each topic")
     assert {origin.created_offset for origin in origins.values()} == set(made.values())
     assert fitting_states(origins, set(origins)) == FittingStates(max(made.values()) + 1, None, len(made), 0)
 
@@ -141,6 +142,20 @@ def test_a_log_that_was_cut_does_not_know_what_was_made_later(tmp_path: Path) ->
     text = run("state", "-j1", log, "--against", broker).text
     assert "1 topics of these directories are in no state of the log." in text
     assert "unknown-topic: No topic of the metadata has this id. Kafka renames the directory to -stray" in text
+
+
+def test_a_log_that_is_damaged_before_a_snapshot_says_nothing_of_earlier_topics(tmp_path: Path) -> None:
+    """The state after the snapshot is compared; which states have the topics is not known, and not said."""
+    node = shutil.copytree(GOLDEN / "killed/data/n1", tmp_path / "n1")
+    broker = broker_directory(tmp_path / "b1", ("orders", ORDERS))
+    (broker / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")
+    known = run("state", "-j1", node, "--against", broker)
+    assert "1 topics of these directories are in no state of the log." in known.text
+    flip(min((node / "__cluster_metadata-0").glob("*.log")), 100)
+    outcome = run("state", "-j1", node, "--against", broker)
+    assert "unknown-topic" in outcome.text
+    assert "no state of the log" not in outcome.text
+    assert outcome.exit_code == 2
 
 
 def test_what_is_harmless_has_exit_code_0(log: Path, tmp_path: Path) -> None:
