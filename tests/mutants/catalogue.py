@@ -6,7 +6,9 @@ from typing import Final
 from tests.mutants import (
     of_accumulator,
     of_autopilot,
+    of_beliefs,
     of_control_records,
+    of_coordinators,
     of_copies,
     of_core_snapshots,
     of_driving,
@@ -51,6 +53,8 @@ _ALL: Final = (
     *of_quarantine.MUTANTS,
     *of_proof.MUTANTS,
     *of_salvage.MUTANTS,
+    *of_beliefs.MUTANTS,
+    *of_coordinators.MUTANTS,
     *of_findings.MUTANTS,
     *of_quorum.MUTANTS,
     *of_elections.MUTANTS,

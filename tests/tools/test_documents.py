@@ -119,6 +119,7 @@ def test_the_audit_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     quorum = GOLDEN / "dynamic-quorum/data"
     (tmp_path / "00000000000000000193.log").symlink_to(quorum / "n1/__cluster_metadata-0/00000000000000000193.log")
     places = {"/backup": str(quorum), "/data": str(quorum), "/audits": str(tmp_path / "audits")}
+    places |= dict.fromkeys(("/restored", "/brokers"), str(GOLDEN / "data-topics/data"))
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", console, re.MULTILINE)
 
     assert len(commands) == 12

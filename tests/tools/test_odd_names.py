@@ -52,6 +52,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "state path": ("state", "{node}", "--path", ODD),
     "state at": ("state", "{node}", "--at", ODD),
     "state history": ("state", "{node}", "--history", "/"),
+    "state against": ("state", "{node}", "--against", "{logs}", "{node}"),
+    "state topic": ("state", "{logs}", "--topic", "__consumer_offsets"),
+    "state topic missing": ("state", "{logs}/missing", "--topic", "__consumer_offsets"),
+    "state against missing": ("state", "{node}", "--against", "{logs}/missing"),
     "salvage": ("salvage", "{spare}", "--plan", "{out}"),
     "salvage node": ("salvage", "{node}", "--node-id", ODD, "--plan", "{out}"),
     "salvage refused": ("salvage", "{spare}", "{node}", "--plan", "{out}"),
@@ -118,6 +122,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "epochs": (("epochs", "{node}", "{damaged}"), "seen_in"),
     "quorum": (("quorum", "{node}"), "directory"),
     "state": (("state", "{node}"), "directory"),
+    "state against": (("state", "{node}", "--against", "{logs}"), "directory"),
     "query": (("query", "SELECT topic, file FROM batches", "{segment}"), ""),  # Names are text in SQL, with escapes.
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "free": (("free", "{node}"), "path"),
@@ -198,7 +203,7 @@ def test_an_odd_name_is_base64_in_every_json_line(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{json.dumps(TOPIC)}\n".encode())))
     arguments, member = NAMES_IN_LINES[name]
     places = made_places(tmp_path, odd)
-    lines_format = "json" if name in {"state", "stats"} else "jsonl"
+    lines_format = "json" if name.startswith("stat") else "jsonl"
     outcome = run(*(word.format(**places) for word in arguments), "--format", lines_format)
 
     lines = [json.loads(line) for line in outcome.output.splitlines()]

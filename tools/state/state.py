@@ -12,6 +12,9 @@ from raftlog.tools.audit_verbs.quorum_files import Log, QuorumFiles, read_quorum
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
+from raftlog.tools.state.against import compare_with_brokers
+from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topic_of
+from raftlog.tools.state.coordinators import show_coordinators
 from raftlog.tools.state.positions import Position, parse_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -49,14 +52,25 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("changes have no tree: --format table or json")
     if given.between and given.history is not None:
         parser.error("--history goes from the beginning to --at: --path chooses among the changes --between two places")
+    if given.against and (given.between or given.history is not None or given.path or given.format == "tree"):
+        parser.error("--against compares all of one state: it goes with --at and with --format table or json")
     program, tally = parser.prog, Tally()
     try:
+        topic = given.topic or topic_of(given.paths)
+        if topic is not None:
+            if given.against:
+                parser.error(f"--against compares a state of {METADATA_TOPIC}, not of {topic}")
+            return show_coordinators(given, topic, program)
         files = read_quorum_files(given, program)
         tally = files.tally
         if not files.logs:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
-        state = _Shown(given, *_metadata_log(files)).show()
+        log, view = _metadata_log(files)
+        if given.against:
+            compared = compare_with_brokers(given, copies(log, view), view, program)
+            return compared.exit_code(tally, _exit_code(tally, compared.state, program))
+        state = _Shown(given, log, view).show()
     except RaftLogError as error:
         say(str(error), program)
         tally.errors += 1
@@ -70,7 +84,8 @@ def make_parser() -> Parser:
         prog="raftlog state",
         description="Show the cluster as its metadata records say, at any offset or time that log and snapshots reach:"
         " features, brokers and controllers, topics and partitions, configs, quotas, ACLs, SCRAM credentials and"
-        " delegation tokens without their secrets, producer ids.",
+        " delegation tokens without their secrets, producer ids. Compare it with directories of brokers, or show the"
+        " groups, offsets and transactions of the coordinators' topics.",
         epilog=f"Give the directories of all controllers: they say together what is proven to be committed."
         f" {EXIT_CODES_HELP} A record that cannot be read is damage; one that contradicts the state, or is of a later"
         " release, is suspicious: it has no effect.",
@@ -100,6 +115,19 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--history", type=parse_path, metavar="PATH", help="show all changes there, up to --at or the end"
+    )
+    parser.add_argument(
+        "--topic",
+        choices=COORDINATOR_TOPICS,
+        help="show the state of this topic in log directories: groups and committed offsets, transactions, or share"
+        " partitions. If all paths are of its partitions, it is shown anyway",
+    )
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        metavar="BROKER_DIR",
+        help="compare with the log directories of brokers: what Kafka would set aside, what is missing, which of the"
+        " two is older",
     )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
     add_processes_option(parser)

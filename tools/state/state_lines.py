@@ -9,7 +9,7 @@ from raftlog.tools.image.cluster_image import RefusedRecord
 from raftlog.tools.payloads.redaction import REDACTED
 from raftlog.tools.state.state_search import State
 from raftlog.tools.state.things import Path, Thing, changed_members, path_text
-from raftlog.tools.terminal.json_lines import json_line, path_member
+from raftlog.tools.terminal.json_lines import encode, json_line, path_member
 from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.text_width import cut_line, output_width
@@ -27,8 +27,16 @@ _TITLES: Final = {
     "scram_credential": ("SCRAM credentials", ("USER", "MECHANISM")),
     "delegation_token": ("Delegation tokens", ("DIGEST OF ID",)),
     "producer_ids": ("Producer ids", ()),
+    "group": ("Groups", ("GROUP",)),
+    "group_member": ("Members", ("GROUP", "", "MEMBER")),
+    "assignment": ("Assignments", ("GROUP", "WHAT", "MEMBER")),
+    "committed_offset": ("Committed offsets", ("GROUP", "", "TOPIC", "PARTITION")),
+    "pending_offset": ("Offsets of open transactions", ("GROUP", "", "TOPIC", "PARTITION", "PRODUCER")),
+    "group_part": ("Other records of groups", ("PATH",)),
+    "transaction": ("Transactions", ("TRANSACTIONAL ID",)),
+    "share_partition": ("Share partitions", ("GROUP", "TOPIC ID", "PARTITION")),
 }
-"""By kind: the title of its table, and the columns of its path after the section."""
+"""By kind: the title of its table, and the columns of its path after the section; those without a name are left out."""
 _LONG: Final = frozenset(
     {"features", "directories", "cordoned_directories", "incarnation_id", "is_migrating_zk_broker"}
 )
@@ -117,11 +125,18 @@ def table_lines(found: Iterable[Thing]) -> Iterator[str]:
     for kind, of_kind in by_kind.items():
         title, names = _TITLES[kind]
         members = [name for name in of_kind[0].members if name not in _LONG]
-        columns = (*names, *(name.upper().replace("_", " ") for name in members))
-        rows = [(*each.path[1:], *(_text(each.members[name]) for name in members)) for each in of_kind]
+        columns = (*filter(None, names), *(name.upper().replace("_", " ") for name in members))
+        rows = [(*_columns(each, names), *(_text(each.members[name]) for name in members)) for each in of_kind]
         yield ""
         yield f"{title} ({len(of_kind)})"
         yield from table([columns, *rows], frozenset(n for n, name in enumerate(columns) if name in _NUMERIC))
+
+
+def _columns(thing: Thing, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a thing's path: those that have names, or all of it as one."""
+    if names == ("PATH",):
+        return (path_text(thing.path),)
+    return tuple(part for name, part in zip(names, thing.path[1:], strict=True) if name)
 
 
 def tree_lines(found: Iterable[Thing]) -> Iterator[str]:
@@ -179,6 +194,12 @@ def _text(value: Any) -> str:
             return f"{name}://{host}:{port}"
         case {"name": name, "min_version": least, "max_version": most}:
             return f"{name}={least}-{most}"
+        case {"first_offset": first, "last_offset": last, "delivery_state": state, "delivery_count": count}:
+            return f"{first}..{last} {state} x{count}"
+        case {"member_id": member_id}:
+            return str(member_id)
+        case dict():
+            return encode(value)
         case _:
             return str(value)
 
@@ -217,12 +238,18 @@ def thing_json(thing: Thing) -> str:
     return json_line(thing.kind, None, path=path_text(thing.path), **thing.members)
 
 
-def change_json(change: ShownChange) -> str:
-    """Return the line about a change."""
+def change_json(change: ShownChange, **more: int) -> str:
+    """Return the line about a change.
+
+    Args:
+        change: the change.
+        more: members that only some lines have, such as the partition of a coordinator's topic.
+    """
     before, after = (None if each is None else each.members for each in (change.before, change.after))
     return json_line(
         "change",
         None,
+        **more,
         offset=change.offset,
         record_index=change.record_index,
         record=change.record,

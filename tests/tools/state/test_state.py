@@ -263,7 +263,7 @@ def no_state(log: Path) -> Iterator[tuple[tuple[str | Path, ...], str]]:
     yield (log.parent / "none",), "none"
     yield (GOLDEN / "wire/data/n4", "--at", "1"), "no state at offset 1"
     yield (GOLDEN / "mirror/data",), "2 clusters"
-    yield (GOLDEN / "groups/data/n1/__consumer_offsets-0",), "no log of __cluster_metadata"
+    yield (GOLDEN / "groups/data/n1/g1-0",), "no log of __cluster_metadata"
 
 
 def test_what_has_no_answer_is_refused_in_one_line(log: Path) -> None:
@@ -291,9 +291,11 @@ def test_the_examples_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> Non
     """docs/state.md: each command has an answer from a real quorum, and the Python prints what it should."""
     page = (ROOT / "docs/state.md").read_text()
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", page, re.MULTILINE)
-    assert len(commands) == 6
+    assert len(commands) == 10
     for command in commands:
-        words = (word.replace("/backup", str(QUORUM)) for word in shlex.split(command))
+        placed = re.sub("/(restored|data)/[a-z0-9]+", str(GOLDEN / "data-topics/data/n1"), command)
+        broker = GOLDEN / ("groups/data" if "groups" in command else "data-topics/data")
+        words = (word.replace("/backup", str(QUORUM)).replace("/broker", str(broker)) for word in shlex.split(placed))
         paths = (path for word in words for path in (sorted(glob(word)) if "*" in word else [word]))
         outcome = run(*(path.replace("topics/orders", "topics/orders-1") for path in paths))
         assert (outcome.exit_code, outcome.messages) == (0, "")

@@ -31,7 +31,8 @@ from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
 
 T = TypeVar("T")
 
-_LARGEST_REGISTRATION_BYTES: Final = 4096
+LARGEST_REGISTRATION_BYTES: Final = 4096
+"""A larger ``.kafka_cleanshutdown`` is not read."""
 
 
 class BrokerDirectory:
@@ -70,7 +71,7 @@ class BrokerDirectory:
             return None
         path = join_path(self.path, FileKind.CLEAN_SHUTDOWN.value)
         meta = _read(join_path(self.path, FileKind.META_PROPERTIES.value), read_meta_properties)
-        known_epoch = _read(path, _broker_epoch, _LARGEST_REGISTRATION_BYTES)
+        known_epoch = _read(path, registered_epoch, LARGEST_REGISTRATION_BYTES)
         return path if meta is not None and (meta.node_id, known_epoch) == (broker_id, broker_epoch) else None
 
     def topic(self, name: str, topic_id: UUID) -> str | None:
@@ -105,7 +106,7 @@ def _read(path: str, read: Callable[[bytes], T], max_size: int = LARGEST_SMALL_F
         return None
 
 
-def _broker_epoch(data: bytes) -> int | None:
+def registered_epoch(data: bytes) -> int | None:
     """Return the broker epoch in a ``.kafka_cleanshutdown``; the empty file of older releases has none."""
     try:
         contents = json.loads(data)

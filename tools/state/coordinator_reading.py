@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the logs of a coordinator's topic, and reads their states at a position."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.errors import DecodeError, StateNotThereError, StorageError, fresh_copy
+from raftlog.file_paths import directory_of, is_remote, name_of
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split
+from raftlog.records.files.file_names import DirectoryState, FileKind, parse_directory_name, parse_file_name
+from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from raftlog.storage.reading.file_source import open_source
+from raftlog.tools.coordinators.coordinator_state import CoordinatorBatch, CoordinatorChange, CoordinatorState
+from raftlog.tools.input.inputs import find_files
+from raftlog.tools.state.positions import Position
+
+COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
+"""The topics whose states are shown."""
+ReportProblem = Callable[[DecodeError], None]
+
+
+@attrs.frozen
+class CoordinatorLog:
+    """The log of one partition in one directory.
+
+    Attributes:
+        topic, partition: of which it is a replica.
+        path: of the directory.
+        segments: paths, by base offset.
+    """
+
+    topic: str
+    partition: int
+    path: str
+    segments: tuple[str, ...]
+
+
+@attrs.frozen
+class CoordinatorExtent:
+    """What a log has.
+
+    Attributes:
+        start: offset of its first batch.
+        end: the offset after its last batch, exclusive.
+        gone: how many offsets in between have no record: compaction has removed them.
+    """
+
+    start: int
+    end: int
+    gone: int
+
+
+@attrs.frozen
+class CoordinatorAt:
+    """The state of a partition at a position.
+
+    Attributes:
+        log: where it was read.
+        extent: what that log has.
+        state: the state; its ``end_offset`` may be below what was asked for.
+        asked_offset: what was asked for, exclusive.
+        later_times: how many batches after a time that was asked for are not later than it: a clock went back.
+    """
+
+    log: CoordinatorLog
+    extent: CoordinatorExtent
+    state: CoordinatorState
+    asked_offset: int
+    later_times: int
+
+    @property
+    def is_inside_batch(self) -> bool:
+        """Whether what was asked for is inside a batch."""
+        return self.state.end_offset < self.asked_offset
+
+
+def topic_of(paths: Sequence[str]) -> str | None:
+    """Return the coordinator's topic of whose partitions all paths are, by their names; None if they are not."""
+    topics = {_topic_by_name(path) for path in paths}
+    return next(iter(topics)) if len(topics) == 1 else None
+
+
+def _topic_by_name(path: str) -> str | None:
+    whole = path.rstrip("/") if is_remote(path) else os.path.abspath(path)  # noqa: PTH100 - links are not followed
+    is_file = parse_file_name(name_of(whole)) is not None
+    name = parse_directory_name(name_of(directory_of(whole) if is_file else whole))
+    return name.topic if name is not None and name.topic in COORDINATOR_TOPICS else None
+
+
+def coordinator_logs(paths: Sequence[str], topic: str) -> list[CoordinatorLog]:
+    """Return the logs of a topic under some paths, by partition.
+
+    Raises:
+        StateNotThereError: there is none, or a partition is there twice.
+        StorageError: a path cannot be read.
+    """
+    found: dict[tuple[int, str], list[tuple[int, str]]] = {}
+    for each in find_files(paths, all_kinds=False):
+        if isinstance(each, StorageError):
+            raise fresh_copy(each)
+        if not each.was_listed:
+            each.check_readable()
+        name = each.partition
+        is_log = each.kind is FileKind.LOG and each.base_offset is not None
+        if name is None or name.topic != topic or name.state is not DirectoryState.CURRENT or not is_log:
+            continue
+        found.setdefault((name.partition, each.directory), []).append((each.base_offset or 0, each.path))
+    logs = [
+        CoordinatorLog(topic, partition, path, tuple(segment for _, segment in sorted(set(segments))))
+        for (partition, path), segments in sorted(found.items())
+    ]
+    if not logs:
+        raise StateNotThereError(f"the paths have no log of {topic}")
+    for first, second in itertools.pairwise(logs):
+        if first.partition == second.partition:
+            place = f"{topic}-{first.partition}"
+            raise StateNotThereError(
+                f"{place} is in {first.path} and in {second.path}: give one replica of a partition"
+            )
+    return logs
+
+
+def extent_of(log: CoordinatorLog, problem: ReportProblem) -> CoordinatorExtent:
+    """Return what a log has; damage is reported.
+
+    Raises:
+        StateNotThereError: it has no batch.
+        StorageError: a file cannot be read.
+    """
+    start, end, count = -1, 0, 0
+    for batch in _batches(log, problem):
+        start = batch.base_offset if start < 0 else start
+        end, count = batch.next_offset, count + max(0, batch.record_count)
+    if start < 0:
+        raise StateNotThereError(f"{log.path}: the log has no batch")
+    return CoordinatorExtent(start, end, end - start - count)
+
+
+def state_at(
+    log: CoordinatorLog, extent: CoordinatorExtent, position: Position, problem: ReportProblem
+) -> CoordinatorAt:
+    """Return the state at a position.
+
+    Raises:
+        StateNotThereError: the log does not reach it.
+        StorageError: a file cannot be read.
+    """
+    offset, later_times = _offset(log, extent, position)
+    state = CoordinatorState(log.topic)
+    advance(log, state, offset, problem)
+    return CoordinatorAt(log, extent, state, offset, later_times)
+
+
+def changes_between(
+    log: CoordinatorLog, extent: CoordinatorExtent, ends: tuple[Position, Position], problem: ReportProblem
+) -> tuple[CoordinatorAt, CoordinatorAt, list[CoordinatorChange]]:
+    """Return the states at two positions, and the changes between them in order.
+
+    Raises:
+        StateNotThereError: the log does not reach one of them, or the first is after the second.
+        StorageError: a file cannot be read.
+    """
+    before = state_at(log, extent, ends[0], problem)
+    offset, later_times = _offset(log, extent, ends[1])
+    if offset < before.asked_offset:
+        raise StateNotThereError(f"{ends[1].text} is before {ends[0].text}: {offset} < {before.asked_offset}")
+    changes: list[CoordinatorChange] = []
+    state = CoordinatorState(log.topic, changes.append)
+    advance(log, state, before.state.end_offset, lambda _: None)
+    changes.clear()
+    advance(log, state, offset, problem)
+    return before, CoordinatorAt(log, extent, state, offset, later_times), changes
+
+
+def advance(log: CoordinatorLog, state: CoordinatorState, end: int, problem: ReportProblem) -> None:
+    """Apply the batches after a state that end at or below an offset.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    for batch in _batches(log, lambda _: None):
+        if batch.next_offset > end:
+            return
+        if batch.next_offset <= state.end_offset:
+            continue
+        try:
+            records = [(each.offset, each.key, each.value) for each in batch.records(check_crc=False)]
+        except DecodeError as error:
+            problem(error)
+            records = []
+        state.apply(
+            CoordinatorBatch(batch.next_offset, batch.max_timestamp, batch.producer_id, batch.is_control, records)
+        )
+
+
+def _offset(log: CoordinatorLog, extent: CoordinatorExtent, position: Position) -> tuple[int, int]:
+    """Return the offset of a position, and for a time how many batches after it have earlier times."""
+    reach = f"the log has states from offset {extent.start} to {extent.end}"
+    if position.time_ms is not None:
+        found, later = _offset_at(log, position.time_ms)
+        if found is not None and found <= extent.start:
+            raise StateNotThereError(f"{log.path}: {position.text} is before the first record of the log")
+        return (extent.end if found is None else found), later
+    offset = extent.end - (position.from_end or 0) if position.offset is None else position.offset
+    if not extent.start <= offset <= extent.end:
+        raise StateNotThereError(f"{log.path}: no state at offset {offset}: {reach}")
+    return offset, 0
+
+
+def _offset_at(log: CoordinatorLog, time_ms: int) -> tuple[int | None, int]:
+    found: int | None = None
+    later = 0
+    for batch in _batches(log, lambda _: None):
+        if batch.max_timestamp > time_ms:
+            found = batch.base_offset if found is None else found
+        elif found is not None:
+            later += 1
+    return found, later
+
+
+def _batches(log: CoordinatorLog, problem: ReportProblem) -> Iterator[RecordBatch]:
+    """Yield the sound batches of a log; damage and messages of older formats are reported, and passed over."""
+    for path in log.segments:
+        with open_source(path) as source:
+            for piece in split(source):
+                if isinstance(piece, RecordBatch):
+                    yield piece
+                elif isinstance(piece, Corruption):
+                    problem(DecodeError(piece.reason, piece.rule, path, piece.position))
+                elif not isinstance(piece, TornTail | ZeroPadding):
+                    problem(DecodeError("messages of magic 0 and 1 are not read here", None, path, piece.position))

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog state`` for the coordinators' topics: groups, committed offsets and transactions at an offset or time."""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.errors import StateNotThereError
+from raftlog.invariants import present
+from raftlog.tools.coordinators.coordinator_state import CoordinatorChange
+from raftlog.tools.state.coordinator_reading import (
+    CoordinatorAt,
+    CoordinatorExtent,
+    CoordinatorLog,
+    ReportProblem,
+    changes_between,
+    coordinator_logs,
+    extent_of,
+    state_at,
+)
+from raftlog.tools.state.coordinator_things import coordinator_thing, coordinator_things
+from raftlog.tools.state.positions import Position
+from raftlog.tools.state.state_lines import (
+    ShownChange,
+    change_json,
+    change_lines,
+    refusal_text,
+    table_lines,
+    thing_json,
+    tree_lines,
+)
+from raftlog.tools.state.things import Path, Thing, is_under, path_text
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSPICIOUS
+from raftlog.tools.terminal.json_lines import json_line, path_member
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.text_width import fit_lines
+from raftlog.tools.terminal.value_text import time_text
+from raftlog.tools.terminal.verb_output import write_lines, write_text
+
+_MOST_NAMED: Final = 20
+"""How many problems are named on standard error."""
+
+
+def show_coordinators(given: argparse.Namespace, topic: str, program: str) -> int:
+    """Print the states of a topic's partitions, or the changes between two, and return the exit code.
+
+    Args:
+        given: the command line.
+        topic: the coordinators' topic.
+        program: says what is wrong with a file.
+
+    Raises:
+        RaftLogError: there is no such log or state, or a file cannot be read.
+    """
+    problems: dict[str, None] = {}
+    shown = _Coordinators(given, topic, lambda error: problems.update({str(error): None}))
+    states = shown.show()
+    refusals = [(each.log.path, refusal) for each in states for refusal in each.state.refusals]
+    messages = [*problems, *(f"{path}: {refusal_text(refusal)}" for path, refusal in refusals)]
+    for message in messages[:_MOST_NAMED]:
+        say(message, program)
+    if len(messages) > _MOST_NAMED:
+        say(f"and {len(messages) - _MOST_NAMED} more problems", program)
+    if problems or any(refusal.is_unreadable for _, refusal in refusals):
+        return EXIT_DAMAGE
+    return EXIT_SUSPICIOUS if refusals else EXIT_CLEAN
+
+
+@attrs.define
+class _Coordinators:
+    """Finds what was asked for, and prints it."""
+
+    given: argparse.Namespace
+    topic: str
+    problem: ReportProblem
+
+    def show(self) -> list[CoordinatorAt]:
+        """Print, and return the last state of each partition."""
+        logs = [(log, extent_of(log, self.problem)) for log in coordinator_logs(self.given.paths, self.topic)]
+        if self.given.between or self.given.history is not None:
+            return self._show_changes(logs)
+        _check_alone(logs, self.given.at)
+        states = [state_at(log, extent, self.given.at, self.problem) for log, extent in logs]
+        found = list(_things(states, self.given.path))
+        if self.given.path and not found:
+            raise StateNotThereError(f"there is nothing at {path_text(self.given.path)}")
+        if self.given.format == "json":
+            write_text(_state_json(each, self.given.at) for each in states)
+            write_text(map(thing_json, found))
+        else:
+            write_lines(fit_lines(line for each in states for line in _head_lines(each)))
+            write_lines((table_lines if self.given.format == "table" else tree_lines)(found))
+        return states
+
+    def _show_changes(self, logs: Sequence[tuple[CoordinatorLog, CoordinatorExtent]]) -> list[CoordinatorAt]:
+        given, last = self.given, list[CoordinatorAt]()
+        is_history = given.history is not None
+        root: Path = given.history if is_history else given.path
+        for position in [given.at] if is_history else given.between:
+            _check_alone(logs, position)
+        for log, extent in logs:
+            start = Position("the start", offset=extent.start)
+            first, end = (start, given.at) if is_history else given.between
+            before, after, changes = changes_between(log, extent, (first, end), self.problem)
+            shown = [each for each in map(_shown, changes) if each.before != each.after and is_under(each.path, root)]
+            if given.format == "json":
+                write_text([_state_json(before, first)])
+                write_text(change_json(each, partition=log.partition) for each in shown)
+                write_text([_state_json(after, end)])
+            else:
+                write_lines(fit_lines([*(["", *_head_lines(after)] if last else _head_lines(after)), ""]))
+                write_lines(change_lines(shown))
+            last.append(after)
+        return last
+
+
+def _check_alone(logs: Sequence[object], position: Position) -> None:
+    if len(logs) > 1 and (position.offset is not None or position.from_end):
+        raise StateNotThereError(
+            f"{position.text} is an offset, and there are {len(logs)} partitions: give one of them, or a time"
+        )
+
+
+def _things(states: Iterable[CoordinatorAt], root: Path) -> Iterator[Thing]:
+    found = [thing for each in states for thing in coordinator_things(each.state.entries) if is_under(thing.path, root)]
+    yield from sorted(found, key=lambda thing: thing.path[:2])
+
+
+def _shown(change: CoordinatorChange) -> ShownChange:
+    before = None if change.before is None else coordinator_thing(change.key, change.before)
+    after = None if change.after is None else coordinator_thing(change.key, change.after)
+    thing = present(after or before, "an entry before or after its change")
+    place = change.offset, change.record_index, change.record, change.timestamp
+    return ShownChange(*place, thing.kind, thing.path, before, after)
+
+
+def _head_lines(found: CoordinatorAt) -> Iterator[str]:
+    log, state, extent = found.log, found.state, found.extent
+    when = "" if state.timestamp < 0 else f", written up to {time_text(state.timestamp)}"
+    yield f"{log.topic}-{log.partition} before offset {state.end_offset}{when}, read from {log.path}."
+    if found.is_inside_batch:
+        what = "inside a batch, whose records have effect together"
+        yield f"Offset {found.asked_offset} is {what}: this is the state before it."
+    if found.later_times:
+        yield (
+            f"A clock went back: {found.later_times} later batches have times that are not after the one asked for,"
+            " and are not in this state."
+        )
+    if extent.start or extent.gone:
+        below = f"what was below offset {extent.start}" if extent.start else ""
+        gone = f"{extent.gone} records after offset {extent.start}" if extent.gone else ""
+        yield f"Compaction has removed {' and '.join(filter(None, (below, gone)))}: a history does not have them."
+    if state.refusals:
+        yield f"{len(state.refusals)} records have no effect in this state; they are named on standard error."
+
+
+def _state_json(found: CoordinatorAt, position: Position) -> str:
+    log, state, extent = found.log, found.state, found.extent
+    return json_line(
+        "coordinator_state",
+        None,
+        topic=log.topic,
+        partition=log.partition,
+        **path_member("directory", log.path),
+        asked=position.text,
+        asked_offset=found.asked_offset,
+        start_offset=extent.start,
+        end_offset=state.end_offset,
+        log_end_offset=extent.end,
+        timestamp=state.timestamp,
+        is_inside_batch=found.is_inside_batch,
+        later_times=found.later_times,
+        compacted_count=extent.gone,
+        refused_count=len(state.refusals),
+    )
