@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "state tree": ("state", "{node}", "--format", "tree"),
     "state path": ("state", "{node}", "--path", ODD),
     "state at": ("state", "{node}", "--at", ODD),
+    "state check": ("state", "{node}", "--check"),
     "state history": ("state", "{node}", "--history", "/"),
     "salvage": ("salvage", "{spare}", "--plan", "{out}"),
     "salvage node": ("salvage", "{node}", "--node-id", ODD, "--plan", "{out}"),
@@ -106,6 +107,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "epochs": (("epochs", "{node}", "{damaged}"), "seen_in"),
     "quorum": (("quorum", "{node}"), "directory"),
     "state": (("state", "{node}"), "directory"),
+    "state check": (("state", "{node}", "--check"), "directory"),
     "query": (("query", "SELECT topic, file FROM batches", "{segment}"), ""),  # Names are text in SQL, with escapes.
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "salvage": (("salvage", "{spare}", "--plan", "{out}"), "plan"),
@@ -184,7 +186,9 @@ def test_an_odd_name_is_base64_in_every_json_line(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{json.dumps(TOPIC)}\n".encode())))
     arguments, member = NAMES_IN_LINES[name]
     places = made_places(tmp_path, odd)
-    outcome = run(*(word.format(**places) for word in arguments), "--format", "json" if name == "state" else "jsonl")
+    outcome = run(
+        *(word.format(**places) for word in arguments), "--format", "json" if name.startswith("state") else "jsonl"
+    )
 
     lines = [json.loads(line) for line in outcome.output.splitlines()]
     assert lines

@@ -12,6 +12,8 @@ from raftlog.tools.audit_verbs.quorum_files import Log, QuorumFiles, read_quorum
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
+from raftlog.tools.loading.features import CHECKED_RELEASES
+from raftlog.tools.state.log_check import check_json, check_lines, checked
 from raftlog.tools.state.positions import Position, parse_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -25,7 +27,7 @@ from raftlog.tools.state.state_lines import (
     thing_json,
     tree_lines,
 )
-from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state
+from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, with_span
 from raftlog.tools.state.things import Path, is_under, parse_path, path_text, thing_of, things
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
@@ -49,6 +51,7 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("changes have no tree: --format table or json")
     if given.between and given.history is not None:
         parser.error("--history goes from the beginning to --at: --path chooses among the changes --between two places")
+    _refuse_with_check(parser, given)
     program, tally = parser.prog, Tally()
     try:
         files = read_quorum_files(given, program)
@@ -56,7 +59,10 @@ def run(arguments: Sequence[str]) -> int:
         if not files.logs:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
-        state = _Shown(given, *_metadata_log(files)).show()
+        shown = _Shown(given, *_metadata_log(files))
+        if given.check:
+            return EXIT_CLEAN if shown.show_check() and not tally.exit_code else tally.exit_code or EXIT_DAMAGE
+        state = shown.show()
     except RaftLogError as error:
         say(str(error), program)
         tally.errors += 1
@@ -101,10 +107,32 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--history", type=parse_path, metavar="PATH", help="show all changes there, up to --at or the end"
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="show whether controllers of Kafka would start with the log: the first record that each release dies of,"
+        " and the lowest release that starts",
+    )
+    parser.add_argument(
+        "--kafka", choices=CHECKED_RELEASES, metavar="RELEASE", help=f"with --check: only {_listed(CHECKED_RELEASES)}"
+    )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
     add_processes_option(parser)
     add_spool_option(parser)
     return parser
+
+
+def _listed(releases: Sequence[str]) -> str:
+    return f"{', '.join(releases[:-1])} or {releases[-1]}"
+
+
+def _refuse_with_check(parser: Parser, given: argparse.Namespace) -> None:
+    if given.kafka is not None and not given.check:
+        parser.error("--kafka goes with --check")
+    if given.check and (given.between or given.history is not None or given.path):
+        parser.error("--check is about a whole state: not with --between, --history or --path")
+    if given.check and given.format == "tree":
+        parser.error("--check has no tree: --format table or json")
 
 
 def _position(text: str) -> Position:
@@ -165,6 +193,16 @@ class _Shown:
         write_lines(fit_lines(head_lines(state, self._proven, cluster_id=self._cluster_id)))
         write_lines(lines(found))
         return state
+
+    def show_check(self) -> bool:
+        """Print which releases start, and return whether the log is fine."""
+        releases = CHECKED_RELEASES if self._given.kafka is None else (self._given.kafka,)
+        found = with_span(self._copies, self._given.at, lambda span: checked(span, releases))
+        if self._json:
+            write_text(check_json(found, self._given.at.text, cluster_id=self._cluster_id))
+        else:
+            write_lines(fit_lines(check_lines(found, cluster_id=self._cluster_id)))
+        return found.is_fine
 
     def _show_changes(self, first: Position, last: Position, root: Path, *, begins_with_things: bool) -> State:
         changes: list[ShownChange] = []

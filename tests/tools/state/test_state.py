@@ -291,7 +291,7 @@ def test_the_examples_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> Non
     """docs/state.md: each command has an answer from a real quorum, and the Python prints what it should."""
     page = (ROOT / "docs/state.md").read_text()
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", page, re.MULTILINE)
-    assert len(commands) == 6
+    assert len(commands) == 7
     for command in commands:
         words = (word.replace("/backup", str(QUORUM)) for word in shlex.split(command))
         paths = (path for word in words for path in (sorted(glob(word)) if "*" in word else [word]))
