@@ -121,7 +121,7 @@ def test_the_audit_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     places = {"/backup": str(quorum), "/data": str(quorum), "/audits": str(tmp_path / "audits")}
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", console, re.MULTILINE)
 
-    assert len(commands) == 11
+    assert len(commands) == 12
     for command in commands:
         command = re.sub(r"(?<= )/\w+(?=[/ ])", lambda match: places[match[0]], command)
         arguments = [path for part in shlex.split(command) for path in sorted(glob(part)) or [part]]

@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "state path": ("state", "{node}", "--path", ODD),
     "state at": ("state", "{node}", "--at", ODD),
     "state check": ("state", "{node}", "--check"),
+    "snapshot": ("snapshot", "{node}", "--force", "--out", ODD),
     "state history": ("state", "{node}", "--history", "/"),
     "salvage": ("salvage", "{spare}", "--plan", "{out}"),
     "salvage node": ("salvage", "{node}", "--node-id", ODD, "--plan", "{out}"),
@@ -108,6 +109,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "quorum": (("quorum", "{node}"), "directory"),
     "state": (("state", "{node}"), "directory"),
     "state check": (("state", "{node}", "--check"), "directory"),
+    "snapshot": (("snapshot", "{node}", "--force", "--out", "{node}"), "directory"),
     "query": (("query", "SELECT topic, file FROM batches", "{segment}"), ""),  # Names are text in SQL, with escapes.
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "salvage": (("salvage", "{spare}", "--plan", "{out}"), "plan"),

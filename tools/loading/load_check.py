@@ -23,6 +23,7 @@ from raftlog.records.messages.metadata import read_metadata_record
 from raftlog.records.messages.schema import message_types
 from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, REPLAYS, decoder
+from raftlog.tools.image.tables import Tables
 from raftlog.tools.loading.controller import RULES, ControllerState, prepared
 from raftlog.tools.loading.features import (
     CHECKED_RELEASES,
@@ -78,12 +79,16 @@ class LoadCheck:
         going_on: the other releases, by name, oldest first.
         end_offset: the end of the last batch, exclusive.
         in_snapshot: whether the batches are those of a snapshot, up to ``begin_log``.
+        skips: of a replay for one release: a record that it refuses has no effect, and the replay goes on.
+        skipped: the faults of the records without effect, in order; empty unless it ``skips``.
     """
 
     going_on: tuple[str, ...] = CHECKED_RELEASES
     faults: dict[str, LoadFault] = attrs.field(factory=dict)
     end_offset: int = 0
     in_snapshot: bool = False
+    skips: bool = False
+    skipped: list[LoadFault] = attrs.field(factory=list)
     _state: ControllerState = attrs.field(factory=ControllerState)
     _before: ControllerState | None = None
     """The state in which the open transaction began; None if none is open."""
@@ -98,6 +103,16 @@ class LoadCheck:
             if not self.going_on:
                 return
             self._replay(batch.base_offset + read.record_index, read)
+
+    @property
+    def tables(self) -> Tables:
+        """The image after the last batch; inside a transaction, with its records. Do not modify it."""
+        return self._state.tables
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a metadata transaction is open after the last batch."""
+        return self._before is not None
 
     def begin_log(self, start_offset: int) -> None:
         """Go on with the batches of the log from an offset on, inclusive: where the snapshot ends, or 0."""
@@ -144,6 +159,9 @@ class LoadCheck:
 
     def _stop(self, releases: Iterable[str], fault: LoadFault) -> None:
         stopped = tuple(releases)
+        if self.skips:
+            self.skipped.append(fault)
+            return
         self.faults |= dict.fromkeys(stopped, fault)
         self.going_on = tuple(each for each in self.going_on if each not in stopped)
 
@@ -177,12 +195,13 @@ class LoadCheck:
         if replay is None:
             self._bound(offset, read)
             return
+        skipped = len(self.skipped)
         for rule in RULES.get(name, ()):
             for release in self.going_on:
                 problem = rule.problem(self._state, message, release) if rule.applies_to(release) else None
                 if problem is not None:
                     self._stop((release,), self._fault(rule.name, problem, offset, read, rule.source))
-        if not self.going_on:
+        if not self.going_on or len(self.skipped) > skipped:
             return
         change = prepared(self._state, name, message)
         try:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import DecodeError, RaftLogError, StateNotThereError
-from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.tools.audit_verbs.quorum import settled
-from raftlog.tools.audit_verbs.quorum_files import Log, QuorumFiles, read_quorum_files
-from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.audit_verbs.quorum_files import Log, read_quorum_files
+from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.state.log_check import check_json, check_lines, checked
-from raftlog.tools.state.positions import Position, parse_position
+from raftlog.tools.state.metadata_log import metadata_log
+from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
     change_json,
@@ -59,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
         if not files.logs:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
-        shown = _Shown(given, *_metadata_log(files))
+        shown = _Shown(given, *metadata_log(files))
         if given.check:
             return EXIT_CLEAN if shown.show_check() and not tally.exit_code else tally.exit_code or EXIT_DAMAGE
         state = shown.show()
@@ -86,7 +86,7 @@ def make_parser() -> Parser:
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument(
         "--at",
-        type=_position,
+        type=parsed_position,
         default=_END,
         metavar="OFFSET|TIME|-N",
         help="where (default: the end). OFFSET: the records below it count, it is exclusive. TIME, in ISO 8601, UTC"
@@ -96,7 +96,7 @@ def make_parser() -> Parser:
     )
     asked.add_argument(
         "--between",
-        type=_position,
+        type=parsed_position,
         nargs=2,
         metavar=("A", "B"),
         help="show what changed between two places, with the record that made each change",
@@ -133,33 +133,6 @@ def _refuse_with_check(parser: Parser, given: argparse.Namespace) -> None:
         parser.error("--check is about a whole state: not with --between, --history or --path")
     if given.check and given.format == "tree":
         parser.error("--check has no tree: --format table or json")
-
-
-def _position(text: str) -> Position:
-    try:
-        return parse_position(text)
-    except (ValueError, OverflowError) as error:
-        problem = f"{text!r} is no offset, no time in ISO 8601 and no -N: {error}"
-        raise argparse.ArgumentTypeError(problem) from None
-
-
-def _metadata_log(files: QuorumFiles) -> tuple[Log, QuorumView]:
-    """Return the one metadata log among the files.
-
-    Raises:
-        StateNotThereError: there is none, or more than one.
-    """
-    found = []
-    for log in files.logs:
-        view = quorum_view(log) if any(each.place.topic == METADATA_TOPIC for each in log) else None
-        if view is not None:
-            found.append((log, view))
-    if not found:
-        raise StateNotThereError(f"the paths have no log of {METADATA_TOPIC}")
-    if len(found) > 1:
-        ids = sorted(view.cluster_id or "unknown" for _, view in found)
-        raise StateNotThereError(f"the directories are of {len(found)} clusters or histories: {', '.join(ids)}")
-    return found[0]
 
 
 class _Shown:
