@@ -3,6 +3,7 @@
 
 from typing import Any, Final
 
+from raftlog.errors import SnapshotError
 from raftlog.tools.image import image_records
 from raftlog.tools.loading import controller, features, load_check
 from raftlog.tools.loading.controller import ControllerState
@@ -30,7 +31,7 @@ def _without_checks(right: Wrong) -> Wrong:
     def loaded_by(values: Any, release: str, end_offset: int) -> Any:
         try:
             return right(values, release, end_offset)
-        except snapshot_writing.SnapshotError:
+        except SnapshotError:
             return ()
 
     return loaded_by

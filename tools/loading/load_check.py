@@ -183,8 +183,9 @@ class LoadCheck:
             except DecodeError as error:
                 rule = "unknown-record" if isinstance(error, UnsupportedVersionError) else "unreadable-record"
                 source = "MetadataRecordSerde#read"
-                name = _type_name(value)
-                self._stop((release,), LoadFault(rule, error.reason, offset, index, name, source, self.in_snapshot))
+                reason = f"{_newer_version(value, release)}{error.reason}"
+                fault = LoadFault(rule, reason, offset, index, _type_name(value), source, self.in_snapshot)
+                self._stop((release,), fault)
             else:
                 read = _Read(index, record.type.name, record.message)
         return read
@@ -259,6 +260,17 @@ def _lacking(frame: bytes) -> tuple[str, ...]:
 @functools.cache
 def _kinds() -> dict[int | None, Any]:
     return {kind.api_key: kind for kind in message_types("metadata-records").values()}
+
+
+def _newer_version(value: bytes | None, release: str) -> str:
+    """Return that a record has a version that a release does not know, as the beginning of a reason; else nothing."""
+    name = _type_name(value)
+    if name is None or value is None or len(value) < FRAME_SIZE or not _kinds()[value[1]].is_known(release):
+        return ""
+    known = _kinds()[value[1]].schema.versions_at(release)
+    if value[2] in known:
+        return ""
+    return f"it has version {value[2]}, and {release} knows {known.lowest} to {known.highest}: "
 
 
 def _type_name(value: bytes | None) -> str | None:

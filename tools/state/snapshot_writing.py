@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import SnapshotError, StateNotThereError
+from raftlog.errors import SnapshotError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.file_raw import FileRawSnapshotWriter
 from raftlog.snapshot.paths import snapshot_name
@@ -58,8 +58,8 @@ def snapshot_content(span: Span, release: str) -> SnapshotContent:
     """Return what a snapshot for a release says at the end of a span.
 
     Raises:
-        StateNotThereError: the end is inside a batch or a metadata transaction, or at offset 0.
-        SnapshotError: the release would not load it.
+        SnapshotError: the end is inside a batch or a metadata transaction, or at offset 0; or the release would not
+            load it.
         UnsupportedVersionError: as for ``image_records``.
         RaftLogError: a file cannot be read.
     """
@@ -75,7 +75,7 @@ def snapshot_content(span: Span, release: str) -> SnapshotContent:
     if possible is None or possible.next_offset != span.asked_offset:
         before = 0 if possible is None else possible.next_offset
         place = f"offset {span.asked_offset} is inside a batch or a metadata transaction, or covers no record"
-        raise StateNotThereError(f"{span.copy.path}: {place}: the last offset before it with a state is {before}")
+        raise SnapshotError(f"{span.copy.path}: {place}: the last offset before it with a state is {before}")
     values = tuple(image_records(check.tables))
     kraft_version, voters = _voters(span)
     return SnapshotContent(

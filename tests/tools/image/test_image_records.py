@@ -2,7 +2,7 @@
 """The records of an image make that image again."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from raftlog.errors import UnsupportedVersionError
 from raftlog.records.messages.metadata import MetadataRecord, read_metadata_record
@@ -28,6 +28,7 @@ def replayed(tables: Tables) -> ClusterImage:
     return image
 
 
+@settings(max_examples=50, deadline=None)
 @given(metadata_stories())
 def test_the_records_of_an_image_make_it_again(story: Drawn) -> None:
     """All of it, and no record is refused; only the order of features begins with metadata.version."""

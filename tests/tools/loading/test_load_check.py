@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from raftlog.records.messages.metadata import MetadataRecord
 from raftlog.tools.image.cluster_image import ClusterImage, MetadataBatch
@@ -69,6 +69,7 @@ def topic_values() -> list[bytes | None]:
     return list(Poisoned([[topic("last", 99)]]).story[1].values)
 
 
+@settings(max_examples=40, deadline=None)
 @given(metadata_stories())
 def test_no_release_goes_on_after_the_batch_of_the_loaders_first_refusal(story: Drawn) -> None:
     """A controller stops at each record without effect in the image; what it cannot decode may follow in the batch."""
@@ -84,6 +85,7 @@ def test_no_release_goes_on_after_the_batch_of_the_loaders_first_refusal(story: 
         assert all(fault.offset < end for fault in faults.values())
 
 
+@settings(max_examples=30, deadline=None)
 @given(metadata_stories())
 def test_each_release_alone_has_the_fault_that_it_has_among_all(story: Drawn) -> None:
     """One state serves all releases that go on, whatever the others refuse."""
@@ -92,6 +94,7 @@ def test_each_release_alone_has_the_fault_that_it_has_among_all(story: Drawn) ->
         assert checked(story[0], (release,)) == {name: each for name, each in together.items() if name == release}
 
 
+@settings(max_examples=40, deadline=None)
 @given(metadata_stories())
 def test_what_precedes_a_fault_has_none(story: Drawn) -> None:
     """A log that is cut before the batch of the first fault of a release has no record that it refuses."""
