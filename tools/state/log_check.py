@@ -73,6 +73,8 @@ def check_lines(found: LogCheck, *, cluster_id: str | None) -> Iterator[str]:
     yield ""
     if found.lowest_release is None:
         yield f"No controller of {', '.join(found.releases)} starts with this log."
+        if any(fault.record_index is not None for fault in found.faults.values()):
+            yield "'raftlog snapshot' can write a snapshot without the records that they refuse."
     else:
         yield f"The lowest release whose controllers start with this log is {found.lowest_release}."
 

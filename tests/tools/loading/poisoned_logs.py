@@ -171,6 +171,8 @@ POISONED: Final = {
     "metadata.version of 4.3": Poisoned([[version("4.3-IV0")]], 1, "feature-level", ("3.9", "4.0", "4.1", "4.2")),
     "metadata.version of 4.0": Poisoned([[version("4.0-IV3")]], 1, "feature-level", ("3.9",)),
     "an unknown feature": Poisoned([[V], [feature("x", 0), feature("x", 1)]], 3, "feature-level"),
+    "kraft.version 1 as a record": Poisoned([[V], [feature("kraft.version", 1)]]),
+    "kraft.version 2 as a record": Poisoned([[V], [feature("kraft.version", 2)]], 2, "feature-level"),
     "share.version 2": Poisoned([[V], [feature("share.version", 2)]], 2, "feature-level", OLDER),
     "streams.version 1": Poisoned([[V], [feature("streams.version", 1)]], 2, "feature-level", ("3.9", "4.0", "4.1")),
     "a cordoned directory": Poisoned(

@@ -52,6 +52,7 @@ def test_the_record_that_all_releases_die_of(twins: Path) -> None:
     assert outcome.exit_code == 2
     assert "No controller of 3.9, 4.0, 4.1, 4.2, 4.3, 4.4 starts with this log." in outcome.text
     assert outcome.text.count("there is a topic orders already") == 6
+    assert "'raftlog snapshot' can write a snapshot without the records" in outcome.text
 
 
 def test_before_the_poison_all_releases_start(twins: Path) -> None:
@@ -89,7 +90,9 @@ def test_a_log_at_the_end_of_which_controllers_stop(tmp_path: Path) -> None:
     """No record is to blame: the offset is the end of the log."""
     _, _, releases = check_json(metadata_log(tmp_path, [topic("a", 1)]), "--kafka", "4.3")
     assert [releases["4.3"][name] for name in ("offset", "record_index", "record")] == [1, None, None]
-    assert "4.3      no           1      -  -       no-metadata-version" in check(tmp_path, "--kafka", "4.3").text
+    text = check(tmp_path, "--kafka", "4.3").text
+    assert "4.3      no           1      -  -       no-metadata-version" in text
+    assert "raftlog snapshot" not in text
 
 
 def test_a_quorum_of_kafka_starts_from_its_snapshot() -> None:
