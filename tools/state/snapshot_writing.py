@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import SnapshotError
+from raftlog.errors import SnapshotError, UnsupportedVersionError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.file_raw import FileRawSnapshotWriter
 from raftlog.snapshot.paths import snapshot_name
@@ -18,8 +18,10 @@ from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.auditing.history.timelines import voter_timeline
 from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.image_records import image_records
+from raftlog.tools.image.tables import Tables
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.loading.load_check import LoadCheck, LoadFault
+from raftlog.tools.payloads.format_features import METADATA_VERSION
 from raftlog.tools.state.reading import snapshot_time
 from raftlog.tools.state.state_search import Span
 from raftlog.voters.kraft_version import KRaftVersion
@@ -59,8 +61,7 @@ def snapshot_content(span: Span, release: str) -> SnapshotContent:
 
     Raises:
         SnapshotError: the end is inside a batch or a metadata transaction, or at offset 0; or the release would not
-            load it.
-        UnsupportedVersionError: as for ``image_records``.
+            load it; or its ``metadata.version`` has no field for a part of the state.
         RaftLogError: a file cannot be read.
     """
     check = LoadCheck((release,), in_snapshot=True, skips=True)
@@ -76,7 +77,7 @@ def snapshot_content(span: Span, release: str) -> SnapshotContent:
         before = 0 if possible is None else possible.next_offset
         place = f"offset {span.asked_offset} is inside a batch or a metadata transaction, or covers no record"
         raise SnapshotError(f"{span.copy.path}: {place}: the last offset before it with a state is {before}")
-    values = tuple(image_records(check.tables))
+    values = _values(check.tables, release)
     kraft_version, voters = _voters(span)
     return SnapshotContent(
         OffsetAndEpoch(possible.next_offset, possible.epoch),
@@ -87,6 +88,17 @@ def snapshot_content(span: Span, release: str) -> SnapshotContent:
         tuple(check.skipped),
         _loaded_by(values, release, span.asked_offset),
     )
+
+
+def _values(tables: Tables, release: str) -> tuple[bytes, ...]:
+    try:
+        return tuple(image_records(tables))
+    except UnsupportedVersionError as error:
+        if METADATA_VERSION not in tables.features:
+            problem = f"{release} would not load it: no record sets a {METADATA_VERSION} that it supports"
+        else:
+            problem = f"{METADATA_VERSION} {tables.features[METADATA_VERSION]} has no field for a part of the state"
+        raise SnapshotError(f"{problem}: {error.reason}") from error
 
 
 def _after_snapshot(span: Span) -> MetadataBatch | None:

@@ -4,6 +4,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -101,6 +102,9 @@ def refusals(tmp_path: Path) -> list[tuple[tuple[str | Path, ...], str]]:
     """What is not written, and a part of the line about it."""
     log = metadata_log(tmp_path / "log", [V], [topic("a", 1), topic("b", 2)], [BEGIN], [topic("c", 3)], [END])
     none = metadata_log(tmp_path / "none", [topic("a", 1)])
+    directories = [UUID(int=8), UUID(int=9)]
+    old = [version("3.7-IV1"), topic("a", 1), partition(directories=directories)]
+    assigned = metadata_log(tmp_path / "assigned", old)
     there = tmp_path / "there"
     there.mkdir()
     (there / "00000000000000000001-0000000001.checkpoint").touch()
@@ -114,6 +118,8 @@ def refusals(tmp_path: Path) -> list[tuple[tuple[str | Path, ...], str]]:
         ((log, "--force", "--at", "1", "--out", there), "exists, and is not replaced"),
         ((log, "--force", "--at", "1", "--out", tmp_path / "x"), "00000000000000000001-0000000001.checkpoint"),
         ((none, "--force", "--out", tmp_path), "4.4 would not load it: no record sets metadata.version"),
+        ((*VOTERS, "--kafka", "4.2", "--out", tmp_path), "4.2 would not load it: no record sets a metadata.version"),
+        ((assigned, "--force", "--out", tmp_path), "metadata.version 16 has no field for a part of the state"),
         ((log, "--force"), "--out"),
     ]
 
