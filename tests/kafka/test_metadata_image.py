@@ -14,6 +14,7 @@ from tests.kafka import dump_tool
 from tests.kafka.kafka_images import SNAPSHOT_OFFSET, Story, comparable, kafka_images
 from tests.tools.image.metadata_stories import metadata_stories
 from tests.tools.image.test_cluster_image import batches_of_file
+from tests.tools.loading.poisoned_logs import POISONED
 from tests.tools.state.made_metadata import found_copies
 
 pytestmark = dump_tool.marks("Kafka's loader")
@@ -56,12 +57,12 @@ def test_states_of_all_corpora_are_kafkas_images() -> None:
     assert compared > 10 * len(nodes)
 
 
-def generated() -> list[Story]:
-    """The same stories each time."""
+def generated(most: int = MOST_STORIES) -> list[Story]:
+    """The same stories each time, so many."""
     found: list[Story] = []
 
     @settings(
-        max_examples=MOST_STORIES,
+        max_examples=most,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
@@ -135,3 +136,9 @@ def test_generated_records_make_kafkas_images() -> None:
             images += 1
     assert images > MOST_STORIES
     assert faults > MOST_STORIES // 10
+
+
+def test_a_level_of_kraft_version_has_no_effect() -> None:
+    """Kafka's loader ignores it too."""
+    (answers,) = kafka_images([POISONED["kraft.version 1 as a record"].story[1:]])
+    assert [set(answer["features"]) for answer in answers] == [{"metadata.version"}] * 2

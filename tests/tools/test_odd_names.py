@@ -51,6 +51,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "state tree": ("state", "{node}", "--format", "tree"),
     "state path": ("state", "{node}", "--path", ODD),
     "state at": ("state", "{node}", "--at", ODD),
+    "state check": ("state", "{node}", "--check"),
+    "snapshot": ("snapshot", "{node}", "--force", "--out", ODD),
     "state history": ("state", "{node}", "--history", "/"),
     "state against": ("state", "{node}", "--against", "{logs}", "{node}"),
     "state topic": ("state", "{logs}", "--topic", "__consumer_offsets"),
@@ -123,6 +125,8 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "quorum": (("quorum", "{node}"), "directory"),
     "state": (("state", "{node}"), "directory"),
     "state against": (("state", "{node}", "--against", "{logs}"), "directory"),
+    "state check": (("state", "{node}", "--check"), "directory"),
+    "snapshot": (("snapshot", "{node}", "--force", "--out", "{node}"), "directory"),
     "query": (("query", "SELECT topic, file FROM batches", "{segment}"), ""),  # Names are text in SQL, with escapes.
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "free": (("free", "{node}"), "path"),

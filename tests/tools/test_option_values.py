@@ -26,6 +26,7 @@ SURVEYS: dict[str, tuple[str | Path, ...]] = {
     "voters": (QUORUM,),
     "epochs": (QUORUM,),
     "state": (QUORUM,),
+    "snapshot": (QUORUM,),
     "salvage": (NODES[1],),
     "free": NODES,
     "query": ("FROM epochs", QUORUM),
@@ -69,8 +70,10 @@ def test_every_survey_has_the_requested_processes(verb: str, tmp_path: Path, mon
     monkeypatch.setattr(workers, "Workers", _CountedWorkers)
     monkeypatch.setattr(engine, "_BATCH_COUNT", 1)
     for option, expected in (("-j1", []), ("-j2", [2]), ("--processes=3", [3]), ("--processes=1", [])):
-        names = {"audit": "--out", "salvage": "--plan", "rewrite-voters": "--plan"}
+        names = {"audit": "--out", "snapshot": "--out", "salvage": "--plan", "rewrite-voters": "--plan"}
         out = (names[verb], tmp_path / option) if verb in names else ()
+        if verb == "snapshot":
+            (tmp_path / option).mkdir()
         counts.clear()
         outcome = run(verb, option, *out, *SURVEYS[verb])
         assert (outcome.messages, set(counts)) == ("", set(expected))

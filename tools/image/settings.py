@@ -17,10 +17,16 @@ Message = Mapping[str, Any]
 
 SCRAM_MECHANISMS: Final = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """The names of mechanisms by Kafka's number."""
+_KRAFT_VERSION: Final = "kraft.version"
 
 
 def feature_level(tables: Tables, message: Message) -> None:
-    """Set the level of a feature; level 0 is that of a feature that is not in use."""
+    """Set the level of a feature; level 0 is that of a feature that is not in use.
+
+    A level of kraft.version has no effect: a control record sets it.
+    """
+    if message["name"] == _KRAFT_VERSION:
+        return
     if message["featureLevel"]:
         tables.features[message["name"]] = message["featureLevel"]
     else:

@@ -142,3 +142,13 @@ def watched(tables: Tables, watcher: Watcher) -> WatchedTables:
         owners = getattr(tables, name).items()
         setattr(found, name, {owner: _WatchedDict((name, owner), watcher, inner) for owner, inner in owners})
     return found
+
+
+def copied(tables: Tables) -> Tables:
+    """Return tables with the same entries, which change independently: the dicts are copied, the entries shared."""
+    found = Tables(topic_ids=dict(tables.topic_ids), shared=tables.shared)
+    for name in _FLAT:
+        setattr(found, name, dict(getattr(tables, name)))
+    for name in _NESTED:
+        setattr(found, name, {owner: dict(inner) for owner, inner in getattr(tables, name).items()})
+    return found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where in the log a state is asked for: at an offset, at a time, or some records before the end."""
 
+import argparse
 import re
 from typing import Final
 
@@ -43,3 +44,16 @@ def parse_position(text: str) -> Position:
     if not text.isascii():
         raise ValueError("it has characters that no time has")
     return Position(text, time_ms=parse_time_ms(text))
+
+
+def parsed_position(text: str) -> Position:
+    """Return the position that an option gives.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    try:
+        return parse_position(text)
+    except (ValueError, OverflowError) as error:
+        problem = f"{text!r} is no offset, no time in ISO 8601 and no -N: {error}"
+        raise argparse.ArgumentTypeError(problem) from None

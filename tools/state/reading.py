@@ -29,6 +29,17 @@ def snapshot_image(snapshot: FileEvidence, end: OffsetAndEpoch) -> ClusterImage:
         return image_of_snapshot(_batches(source, path, 0, _VALUES), end, header.last_contained_log_timestamp)
 
 
+def snapshot_batches(snapshot: FileEvidence) -> Iterator[MetadataBatch]:
+    """Yield the batches of a snapshot in order, control batches without values; offsets are those in the file.
+
+    Raises:
+        DecodeError: the records of a batch cannot be unpacked.
+        StorageError: it was deleted, or cannot be read.
+    """
+    with open_source(snapshot.task.path) as source:
+        yield from _batches(source, snapshot.task.path, 0, _VALUES)
+
+
 def snapshot_time(snapshot: FileEvidence, end: OffsetAndEpoch) -> int:
     """Return when the last record that a snapshot covers was appended, in ms since the Unix epoch.
 

@@ -8,14 +8,17 @@ from typing import Final
 from raftlog.errors import DecodeError, RaftLogError, StateNotThereError
 from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.tools.audit_verbs.quorum import settled
-from raftlog.tools.audit_verbs.quorum_files import Log, QuorumFiles, read_quorum_files
-from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.audit_verbs.quorum_files import Log, read_quorum_files
+from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
+from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.state.against import compare_with_brokers
 from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topic_of
 from raftlog.tools.state.coordinators import show_coordinators
-from raftlog.tools.state.positions import Position, parse_position
+from raftlog.tools.state.log_check import check_json, check_lines, checked
+from raftlog.tools.state.metadata_log import metadata_log
+from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
     change_json,
@@ -28,7 +31,7 @@ from raftlog.tools.state.state_lines import (
     thing_json,
     tree_lines,
 )
-from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state
+from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, with_span
 from raftlog.tools.state.things import Path, is_under, parse_path, path_text, thing_of, things
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
@@ -54,6 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("--history goes from the beginning to --at: --path chooses among the changes --between two places")
     if given.against and (given.between or given.history is not None or given.path or given.format == "tree"):
         parser.error("--against compares all of one state: it goes with --at and with --format table or json")
+    _refuse_with_check(parser, given)
     program, tally = parser.prog, Tally()
     try:
         topic = given.topic or topic_of(given.paths)
@@ -66,11 +70,14 @@ def run(arguments: Sequence[str]) -> int:
         if not files.logs:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
-        log, view = _metadata_log(files)
+        log, view = metadata_log(files)
         if given.against:
             compared = compare_with_brokers(given, copies(log, view), view, program)
             return compared.exit_code(tally, _exit_code(tally, compared.state, program))
-        state = _Shown(given, log, view).show()
+        shown = _Shown(given, log, view)
+        if given.check:
+            return EXIT_CLEAN if shown.show_check() and not tally.exit_code else tally.exit_code or EXIT_DAMAGE
+        state = shown.show()
     except RaftLogError as error:
         say(str(error), program)
         tally.errors += 1
@@ -95,7 +102,7 @@ def make_parser() -> Parser:
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument(
         "--at",
-        type=_position,
+        type=parsed_position,
         default=_END,
         metavar="OFFSET|TIME|-N",
         help="where (default: the end). OFFSET: the records below it count, it is exclusive. TIME, in ISO 8601, UTC"
@@ -105,7 +112,7 @@ def make_parser() -> Parser:
     )
     asked.add_argument(
         "--between",
-        type=_position,
+        type=parsed_position,
         nargs=2,
         metavar=("A", "B"),
         help="show what changed between two places, with the record that made each change",
@@ -129,37 +136,32 @@ def make_parser() -> Parser:
         help="compare with the log directories of brokers: what Kafka would set aside, what is missing, which of the"
         " two is older",
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="show whether controllers of Kafka would start with the log: the first record that each release dies of,"
+        " and the lowest release that starts",
+    )
+    parser.add_argument(
+        "--kafka", choices=CHECKED_RELEASES, metavar="RELEASE", help=f"with --check: only {_listed(CHECKED_RELEASES)}"
+    )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
     add_processes_option(parser)
     add_spool_option(parser)
     return parser
 
 
-def _position(text: str) -> Position:
-    try:
-        return parse_position(text)
-    except (ValueError, OverflowError) as error:
-        problem = f"{text!r} is no offset, no time in ISO 8601 and no -N: {error}"
-        raise argparse.ArgumentTypeError(problem) from None
+def _listed(releases: Sequence[str]) -> str:
+    return f"{', '.join(releases[:-1])} or {releases[-1]}"
 
 
-def _metadata_log(files: QuorumFiles) -> tuple[Log, QuorumView]:
-    """Return the one metadata log among the files.
-
-    Raises:
-        StateNotThereError: there is none, or more than one.
-    """
-    found = []
-    for log in files.logs:
-        view = quorum_view(log) if any(each.place.topic == METADATA_TOPIC for each in log) else None
-        if view is not None:
-            found.append((log, view))
-    if not found:
-        raise StateNotThereError(f"the paths have no log of {METADATA_TOPIC}")
-    if len(found) > 1:
-        ids = sorted(view.cluster_id or "unknown" for _, view in found)
-        raise StateNotThereError(f"the directories are of {len(found)} clusters or histories: {', '.join(ids)}")
-    return found[0]
+def _refuse_with_check(parser: Parser, given: argparse.Namespace) -> None:
+    if given.kafka is not None and not given.check:
+        parser.error("--kafka goes with --check")
+    if given.check and (given.between or given.history is not None or given.path or given.against or given.topic):
+        parser.error("--check is about a whole state: not with --between, --history or --path")
+    if given.check and given.format == "tree":
+        parser.error("--check has no tree: --format table or json")
 
 
 class _Shown:
@@ -193,6 +195,16 @@ class _Shown:
         write_lines(fit_lines(head_lines(state, self._proven, cluster_id=self._cluster_id)))
         write_lines(lines(found))
         return state
+
+    def show_check(self) -> bool:
+        """Print which releases start, and return whether the log is fine."""
+        releases = CHECKED_RELEASES if self._given.kafka is None else (self._given.kafka,)
+        found = with_span(self._copies, self._given.at, lambda span: checked(span, releases))
+        if self._json:
+            write_text(check_json(found, self._given.at.text, cluster_id=self._cluster_id))
+        else:
+            write_lines(fit_lines(check_lines(found, cluster_id=self._cluster_id)))
+        return found.is_fine
 
     def _show_changes(self, first: Position, last: Position, root: Path, *, begins_with_things: bool) -> State:
         changes: list[ShownChange] = []

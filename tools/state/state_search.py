@@ -16,9 +16,9 @@ from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.auditing.history.replicas import Replica, replicas, usable_snapshots
 from raftlog.tools.image.changes import Change, watched_image
-from raftlog.tools.image.cluster_image import ClusterImage
+from raftlog.tools.image.cluster_image import ClusterImage, MetadataBatch
 from raftlog.tools.state.positions import Position
-from raftlog.tools.state.reading import log_batches, snapshot_image, snapshot_time
+from raftlog.tools.state.reading import log_batches, snapshot_batches, snapshot_image, snapshot_time
 
 _Result = TypeVar("_Result")
 
@@ -84,6 +84,49 @@ class State:
         return self.image.read_to < self.asked_offset
 
 
+@attrs.frozen
+class Span:
+    """The batches that make the state at a position.
+
+    Attributes:
+        copy: where they are.
+        asked_offset: what was asked for, exclusive.
+        snapshot: id of the snapshot to begin with; None for the start of the log.
+        later_times: as in ``State``.
+    """
+
+    copy: StateSource
+    asked_offset: int
+    snapshot: OffsetAndEpoch | None
+    later_times: int = 0
+
+    @property
+    def start_offset(self) -> int:
+        """Where the log's batches begin, inclusive."""
+        return 0 if self.snapshot is None else self.snapshot.offset
+
+    def of_snapshot(self) -> Iterator[MetadataBatch]:
+        """Yield the batches of the snapshot; none if there is no snapshot.
+
+        Raises:
+            RaftLogError: as for ``snapshot_batches``.
+        """
+        if self.snapshot is not None:
+            yield from snapshot_batches(self.copy.log.snapshots_by_id[self.snapshot])
+
+    def of_log(self) -> Iterator[MetadataBatch]:
+        """Yield the batches of the log that end at or below the offset.
+
+        Raises:
+            RaftLogError: as for ``log_batches``.
+        """
+        if self.start_offset < self.asked_offset:
+            for batch in log_batches(self.copy.log, self.start_offset, self.asked_offset):
+                if batch.next_offset > self.asked_offset:
+                    return
+                yield batch
+
+
 def copies(log: Sequence[PartitionEvidence], view: QuorumView) -> list[StateSource]:
     """Return the replicas of a metadata log, the one to prefer first."""
     found = []
@@ -101,6 +144,16 @@ def find_state(among: Sequence[StateSource], position: Position) -> State:
         RaftLogError: a file cannot be read.
     """
     return _first(among, lambda copy: _state(copy, position))
+
+
+def with_span(among: Sequence[StateSource], position: Position, read: Callable[[Span], _Result]) -> _Result:
+    """Return what a function reads from the batches of a state, those of the first replica that has them.
+
+    Raises:
+        StateNotThereError: none has it.
+        RaftLogError: a file cannot be read.
+    """
+    return _first(among, lambda copy: read(_span(copy, position)))
 
 
 def find_changes(
@@ -162,13 +215,18 @@ def _first(among: Sequence[StateSource], find: Callable[[StateSource], _Result])
     raise fresh_copy(next(problem for problem in problems if not isinstance(problem, StateNotThereError)))
 
 
-def _state(copy: StateSource, position: Position) -> State:
+def _span(copy: StateSource, position: Position) -> Span:
     offset, later_times = _offset(copy, position)
     _check_reach(copy, offset)
-    snapshot = _base(copy, offset)
+    return Span(copy, offset, _base(copy, offset), later_times)
+
+
+def _state(copy: StateSource, position: Position) -> State:
+    span = _span(copy, position)
+    snapshot = span.snapshot
     image = ClusterImage() if snapshot is None else snapshot_image(copy.log.snapshots_by_id[snapshot], snapshot)
-    _advance(copy, image, offset)
-    return State(copy, image, offset, snapshot, later_times)
+    _advance(copy, image, span.asked_offset)
+    return State(copy, image, span.asked_offset, snapshot, span.later_times)
 
 
 def _advance(copy: StateSource, image: ClusterImage, end: int) -> None:

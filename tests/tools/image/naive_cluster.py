@@ -67,7 +67,7 @@ def _replay(state: Object, kind: str, data: Object) -> None:
     match kind:
         case "FEATURE_LEVEL_RECORD":
             state["features"].pop(data["name"], None)
-            if data["featureLevel"] != 0:
+            if data["featureLevel"] != 0 and data["name"] != "kraft.version":
                 state["features"][data["name"]] = data["featureLevel"]
         case "CONFIG_RECORD":
             of_owner = state["configs"].setdefault(f"{data['resourceType']}:{data['resourceName']}", {})

@@ -183,6 +183,13 @@ def test_wrong_bounds_of_transactions_are_refused(batches: tuple[list[MetadataRe
     assert (refusal.offset, refusal.record_index, refusal.reason) == (1, 1, reason)
 
 
+def test_a_level_of_kraft_version_has_no_effect() -> None:
+    """A control record sets it; Kafka's loader ignores such a record, and does not refuse it."""
+    image = applied([FEATURE, record("FeatureLevelRecord", name="kraft.version", featureLevel=1), OTHER])
+    assert image.tables.features == {"metadata.version": 7, "group.version": 1}
+    assert not image.refusals
+
+
 def test_an_unknown_type_or_version_is_a_mark_and_not_a_crash() -> None:
     """It names the offset and the index in the batch; the records around it have effect."""
     image = applied([FEATURE], [OTHER, b"\x01\x63\x00", b"\x01\x0c\x09\x02x\x00\x01\x00"])

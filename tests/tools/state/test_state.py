@@ -291,7 +291,7 @@ def test_the_examples_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> Non
     """docs/state.md: each command has an answer from a real quorum, and the Python prints what it should."""
     page = (ROOT / "docs/state.md").read_text()
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", page, re.MULTILINE)
-    assert len(commands) == 10
+    assert len(commands) == 11
     for command in commands:
         placed = re.sub("/(restored|data)/[a-z0-9]+", str(GOLDEN / "data-topics/data/n1"), command)
         broker = GOLDEN / ("groups/data" if "groups" in command else "data-topics/data")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Kafka's own controllers and loaders make of metadata records, for each release."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from raftlog.tools.image.cluster_image import MetadataBatch
+from tests.hang_limit import HANG_S
+from tests.kafka import dump_tool
+
+Story = Sequence[MetadataBatch]
+_RANGE = re.compile(r"([\w.]+)=(\d+)-(\d+)")
+
+
+class KafkaReplay(NamedTuple):
+    """What became of a story.
+
+    Attributes:
+        controller, loader: the offset of the record at which each of them stopped; None if none did.
+        activation: the fault of the controller when it became active; None if it did, or had stopped before.
+        reasons: the messages of all three, empty where there was no fault.
+    """
+
+    controller: int | None
+    loader: int | None
+    activation: str | None
+    reasons: tuple[str, str, str]
+
+    @property
+    def first(self) -> int | None:
+        """The offset of the first record at which the process ends."""
+        return min((each for each in (self.controller, self.loader) if each is not None), default=None)
+
+
+class ReleaseAnswer(NamedTuple):
+    """What one release said: the levels of features that its controllers support, and a result for each story."""
+
+    levels: dict[str, tuple[int, int]]
+    replayed: list[KafkaReplay]
+
+
+def kafka_replays(release: str, stories: Iterable[Story]) -> ReleaseAnswer:
+    """Let the controller and the loader of a release replay stories."""
+    jars = f"{dump_tool.install(release)}{os.sep}*"
+    folder = dump_tool.TARGET / release / "classes"
+    source = dump_tool.HERE / "ReplayCheck.java"
+    compiler = ["javac", "-nowarn", "-d", str(folder), "-cp", jars, str(source)]
+    subprocess.run(compiler, check=True, capture_output=True, timeout=HANG_S)
+    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", f"{folder}{os.pathsep}{jars}", "ReplayCheck"]
+    lines = "".join(line for story in stories for line in _lines(story))
+    done = subprocess.run(command, input=lines, check=True, capture_output=True, encoding="utf-8", timeout=HANG_S)
+    head, *answers = done.stdout.splitlines()
+    levels = {name: (int(lowest), int(highest)) for name, lowest, highest in _RANGE.findall(head)}
+    return ReleaseAnswer(levels, [_replayed(answer.split("\t")) for answer in answers])
+
+
+def _lines(story: Story) -> Iterable[str]:
+    yield "story\n"
+    for batch in story:
+        values = " ".join((value or b"").hex() for value in batch.values)
+        yield f"batch {batch.base_offset} {batch.epoch} {batch.timestamp} {values}".rstrip() + "\n"
+    yield "end\n"
+
+
+def _replayed(words: Sequence[str]) -> KafkaReplay:
+    controller, loader = (None if word == "-1" else int(word) for word in (words[0], words[2]))
+    activation = None if words[4] == "-1" else words[5]
+    return KafkaReplay(controller, loader, activation, (words[1], words[3], words[5]))

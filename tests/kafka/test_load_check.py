@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check stops at the record at which the controller and the loader of each release stop."""
+
+import pytest
+
+from raftlog.tools.loading.features import CHECKED_RELEASES, supported_levels
+from raftlog.tools.loading.load_check import LoadCheck, LoadFault
+from tests.kafka import dump_tool
+from tests.kafka.kafka_replays import KafkaReplay, Story, kafka_replays
+from tests.kafka.test_metadata_image import generated
+from tests.tools.loading.poisoned_logs import POISONED
+
+pytestmark = dump_tool.marks("Kafka's controller")
+
+STORIES = 100
+
+
+def fault_of(story: Story, release: str) -> LoadFault | None:
+    """What we say."""
+    check = LoadCheck((release,))
+    for batch in story:
+        check.apply(batch)
+    return check.finish().get(release)
+
+
+def agrees(fault: LoadFault | None, replayed: KafkaReplay) -> bool:
+    """Whether the same record is to blame, or else the same end of the log.
+
+    A loader without ``metadata.version`` stops when it publishes, which is not replayed here.
+    """
+    if fault is not None and fault.record_index is not None:
+        return fault.offset == replayed.first
+    is_refused = fault is not None and fault.rule != "no-metadata-version"
+    return replayed.first is None and (replayed.activation is not None) == is_refused
+
+
+@pytest.mark.parametrize("release", CHECKED_RELEASES)
+def test_every_release_stops_where_we_say(release: str) -> None:
+    """In each poisoned log, in each of their neighbours that load, and in generated logs; and its features are ours."""
+    stories = [log.story for log in POISONED.values()] + list(generated(STORIES))
+    said = kafka_replays(release, stories)
+    assert said.levels == supported_levels(release)
+    faults = [fault_of(story, release) for story in stories]
+    found = [
+        (fault, replayed, story)
+        for fault, replayed, story in zip(faults, said.replayed, stories, strict=True)
+        if not agrees(fault, replayed)
+    ]
+    assert not found, found[:3]
+    poisoned = faults[: len(POISONED)]
+    assert sum(fault is not None for fault in poisoned) > 30
+    assert sum(fault is None for fault in poisoned) >= 10

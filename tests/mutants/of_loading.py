@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check that lets Kafka die of what it did not name, or blames what loads; a snapshot that says something else."""
+
+from typing import Any, Final
+
+from raftlog.errors import SnapshotError
+from raftlog.tools.image import image_records
+from raftlog.tools.loading import controller, features, load_check
+from raftlog.tools.loading.controller import ControllerState
+from raftlog.tools.loading.load_check import LoadCheck
+from raftlog.tools.state import snapshot_writing
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
+
+CHECK: Final = "tests/tools/loading/test_load_check.py"
+LEVELS: Final = "tests/tools/loading/test_features.py"
+RECORDS: Final = "tests/tools/image/test_image_records.py"
+SNAPSHOT: Final = "tests/tools/state/test_snapshot.py"
+TABLE: Final = f"{CHECK}::test_each_poisoned_log_stops_the_releases_that_it_should"
+
+
+def _exclusive(right: Wrong) -> Wrong:
+    def unsupported(release: str, name: str, level: int) -> str | None:
+        _, highest = features.supported_levels(release).get(name, (0, 0))
+        found: str | None = right(release, name, level)
+        return found or (right(release, name, highest + 1) if level == highest > 0 else None)
+
+    return unsupported
+
+
+def _without_checks(right: Wrong) -> Wrong:
+    def loaded_by(values: Any, release: str, end_offset: int) -> Any:
+        try:
+            return right(values, release, end_offset)
+        except SnapshotError:
+            return ()
+
+    return loaded_by
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-load-abort",
+        "records of a transaction that is aborted are undone",
+        "KIP-866, OffsetControlManager#replay",
+        instead(ControllerState, "copy", lambda self: self),
+        (TABLE,),
+    ),
+    Mutant(
+        "R-load-owners",
+        "a log directory has one broker",
+        "ClusterControlManager#updateDirectories",
+        missing(controller, "_move"),
+        (TABLE,),
+    ),
+    Mutant(
+        "R-load-levels",
+        "the highest level of a feature is one that the release supports",
+        "VersionRange#contains",
+        swapped(features, "unsupported_level", _exclusive),
+        (f"{LEVELS}::test_levels_are_inclusive", TABLE),
+    ),
+    Mutant(
+        "R-load-versions",
+        "a release reads the versions of records that it knows",
+        "MetadataRecordSerde#read",
+        instead(load_check, "_lacking", lambda _: ()),
+        (TABLE,),
+    ),
+    Mutant(
+        "R-load-end",
+        "a log sets metadata.version",
+        "FeaturesImage#metadataVersionOrThrow",
+        missing(LoadCheck, "_version_fault"),
+        (TABLE,),
+    ),
+    Mutant(
+        "R-snapshot-newest",
+        "a snapshot has the versions of records that its metadata.version allows",
+        "MetadataVersion#registerBrokerRecordVersion",
+        instead(image_records, "_version", lambda versions, _: max(versions)[0]),
+        (f"{RECORDS}::test_records_have_the_version_of_the_metadata_version",),
+    ),
+    Mutant(
+        "R-snapshot-unloaded",
+        "a snapshot that its release does not load is not written",
+        "DECISIONS.md, 87",
+        swapped(snapshot_writing, "_loaded_by", _without_checks),
+        (f"{SNAPSHOT}::test_what_is_in_doubt_is_not_written",),
+    ),
+)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog state --check`` says which releases start with a log, and at which record the others stop."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from raftlog.records.messages.metadata import MetadataRecord
+from raftlog.tools.loading.features import CHECKED_RELEASES
+from tests.checkout import ROOT
+from tests.golden_files import GOLDEN
+from tests.tools.console import Outcome, run
+from tests.tools.loading.poisoned_logs import POISONED, V, feature, topic, version
+from tests.tools.state.made_metadata import metadata_log
+
+SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "state-1.schema.json").read_text()))
+QUORUM = GOLDEN / "dynamic-quorum/data"
+
+
+def check(*arguments: str | Path) -> Outcome:
+    """A run that checks, without worker processes."""
+    return run("state", "-j1", "--check", *arguments)
+
+
+def check_json(*arguments: str | Path) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
+    """The exit code, the line about the log, and the lines about the releases by name; all keep to the schema."""
+    outcome = check(*arguments, "--format", "json")
+    for line in outcome.objects:
+        SCHEMA.validate(line)
+    (head,) = outcome.of_kind("load_check")
+    return outcome.exit_code, head, {each["release"]: each for each in outcome.of_kind("release")}
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> Path:
+    """A log with two topics of one name: the second is at offset 2."""
+    return metadata_log(tmp_path / "node", [V], [topic("orders", 1), topic("orders", 2)], [topic("other", 3)])
+
+
+def test_the_record_that_all_releases_die_of(twins: Path) -> None:
+    """With its offset, its index in the batch, its type and the reason; the exit code is that of damage."""
+    code, head, releases = check_json(twins)
+    assert (code, head["lowest_release"], head["end_offset"]) == (2, None, 4)
+    assert list(releases) == list(CHECKED_RELEASES)
+    for each in releases.values():
+        assert (each["starts"], each["offset"], each["record_index"], each["record"]) == (False, 2, 1, "TopicRecord")
+        assert (each["rule"], each["source"]) == ("duplicate-topic", "ReplicationControlManager#replay")
+    outcome = check(twins)
+    assert outcome.exit_code == 2
+    assert "No controller of 3.9, 4.0, 4.1, 4.2, 4.3, 4.4 starts with this log." in outcome.text
+    assert outcome.text.count("there is a topic orders already") == 6
+    assert "'raftlog snapshot' can write a snapshot without the records" in outcome.text
+
+
+def test_before_the_poison_all_releases_start(twins: Path) -> None:
+    """At its own offset they do, and one offset later, inside of the batch, they still do; at its end they do not."""
+    for at, code, end in (("1", 0, 1), ("2", 0, 1), ("3", 2, 3)):
+        found, head, releases = check_json(twins, "--at", at)
+        assert (found, head["end_offset"]) == (code, end)
+        assert {each["starts"] for each in releases.values()} == {code == 0}
+    assert "Offset 2 is inside a batch: this is about the log before it." in check(twins, "--at", "2").text
+    assert "inside a batch" not in check(twins, "--at", "1").text
+
+
+@pytest.mark.parametrize("release", CHECKED_RELEASES)
+def test_one_release_is_asked(release: str, tmp_path: Path) -> None:
+    """The exit code is about it alone: a level of 4.2 is too high for older ones."""
+    log = metadata_log(tmp_path, [version("4.2-IV1")])
+    starts = release in {"4.2", "4.3", "4.4"}
+    code, head, releases = check_json(log, "--kafka", release)
+    assert (code, head["lowest_release"]) == ((0, release) if starts else (2, None))
+    assert list(releases) == [release]
+    assert releases[release]["starts"] is starts
+
+
+def test_a_log_that_is_too_new_for_old_releases_is_fine(tmp_path: Path) -> None:
+    """From the lowest release that starts on, all do; a release above it that does not is a fault."""
+    code, head, _ = check_json(metadata_log(tmp_path / "a", [version("4.2-IV1")]))
+    assert (code, head["lowest_release"]) == (0, "4.2")
+    assert "The lowest release whose controllers start with this log is 4.2." in check(tmp_path / "a").text
+    only_old: list[MetadataRecord | bytes] = list(POISONED["no metadata.version"].batches[0])
+    code, head, _ = check_json(metadata_log(tmp_path / "b", only_old))
+    assert (code, head["lowest_release"]) == (2, "3.9")
+
+
+def test_a_log_at_the_end_of_which_controllers_stop(tmp_path: Path) -> None:
+    """No record is to blame: the offset is the end of the log."""
+    _, _, releases = check_json(metadata_log(tmp_path, [topic("a", 1)]), "--kafka", "4.3")
+    assert [releases["4.3"][name] for name in ("offset", "record_index", "record")] == [1, None, None]
+    text = check(tmp_path, "--kafka", "4.3").text
+    assert "4.3      no           1      -  -       no-metadata-version" in text
+    assert "raftlog snapshot" not in text
+
+
+def test_a_quorum_of_kafka_starts_from_its_snapshot() -> None:
+    """4.3 wrote these directories; the others say that the fault is in the snapshot."""
+    code, head, releases = check_json(*(QUORUM / f"n{number}" for number in (1, 2, 3, 4)))
+    assert (code, head["lowest_release"], head["end_offset"]) == (0, "4.3", 230)
+    assert head["snapshot"] == "00000000000000000081-0000000003.checkpoint"
+    assert {name: each["is_in_snapshot"] for name, each in releases.items()} == {
+        **dict.fromkeys(("3.9", "4.0", "4.1", "4.2"), True),
+        "4.3": None,
+        "4.4": None,
+    }
+    reason = "it has version 4, and 4.2 knows 0 to 3: Failed to deserialize record with type 0"
+    assert releases["4.2"]["reason"] == reason
+    assert f"in the snapshot: {reason}" in check(QUORUM / "n1").text
+
+
+def test_a_feature_in_a_batch_stops_no_release_that_knows_it(tmp_path: Path) -> None:
+    """share.version 1 is of 4.1, 2 of 4.4."""
+    for level, lowest in ((1, "4.1"), (2, "4.4")):
+        log = metadata_log(tmp_path / str(level), [version("3.9-IV0"), feature("share.version", level)])
+        assert check_json(log)[1]["lowest_release"] == lowest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--check", "--kafka", "3.8"), "invalid choice: '3.8'"),
+        (("--kafka", "4.1"), "--kafka goes with --check"),
+        (("--check", "--between", "0", "1"), "--check is about a whole state"),
+        (("--check", "--history", "/topics"), "--check is about a whole state"),
+        (("--check", "--path", "/topics"), "--check is about a whole state"),
+        (("--check", "--format", "tree"), "--check has no tree"),
+        (("--check", "--at", "5"), "offset 5 is after the end"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_in_one_line(arguments: tuple[str, ...], expected: str, twins: Path) -> None:
+    """With exit code 1."""
+    outcome = run("state", "-j1", twins, *arguments)
+    assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
+    assert expected in outcome.messages
