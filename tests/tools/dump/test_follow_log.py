@@ -4,7 +4,6 @@
 import os
 import re
 import shlex
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from raftlog.tools.follow.notices import Event
 from tests.checkout import ROOT
 from tests.file_logs import BATCH_SIZE, make_snapshot
 from tests.golden_files import GOLDEN
-from tests.tools.console import Outcome, dump_jsonl, run, start
+from tests.tools.console import Outcome, dump_jsonl, run
 from tests.tools.line_schema import SCHEMA as LINE_SCHEMA
 from tests.tools.line_schema import read_lines
 from tests.tools.made_logs import LOG_NAME, batch, flip, write_log
@@ -425,33 +424,6 @@ def test_bad_paths(tmp_path: Path) -> None:
     ):
         outcome = follow("--until-idle", "0", tmp_path / path)
         assert (outcome.exit_code, outcome.messages) == (1, f"raftlog: {tmp_path / path}: {complaint}\n")
-
-
-def test_an_interrupt_ends_with_what_was_found(directory: Path) -> None:
-    """SIGINT is the usual end: exit code 0 if nothing is wrong, else that of the findings so far."""
-    path = write_log(directory, batch(0), batch(1), batch(2))
-    for exit_code in (0, 2):
-        with start("follow", "--interval", "0.01", directory) as process:
-            assert process.stdout is not None
-            while b"baseOffset: 2 " not in process.stdout.readline():
-                pass
-            process.send_signal(signal.SIGINT)
-            process.communicate()
-        assert process.returncode == exit_code
-        flip(path, len(batch(0)) + 65)
-
-
-def test_a_reader_that_leaves_while_the_log_is_idle(directory: Path) -> None:
-    """When the reader of the output leaves, the run ends although nothing is to be printed, with exit code 0."""
-    write_log(directory, batch(0))
-    with start("follow", "--interval", "31536000", directory) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline()
-        process.stdout.close()
-        messages = process.stderr.read()
-        exit_code = process.wait()
-    assert (exit_code, messages) == (0, b"")
 
 
 def test_the_page() -> None:

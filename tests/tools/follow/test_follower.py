@@ -208,6 +208,37 @@ def test_a_torn_tail_is_no_damage_until_the_end() -> None:
     assert drained(follower)[-1] == ("batch", 2, 1, 3)
 
 
+def test_a_batch_that_is_cut_after_it_was_printed() -> None:
+    """If a crash takes the end of a batch that was printed, the batch is gone, although its header is in place."""
+    log = written(2)
+    follower = LogFollower(log)
+    drained(follower)
+    last = log.segments[0].pop()
+    log.torn = (last.data, len(last.data) - 2)
+    assert drained(follower) == [("truncated", 1, 2, None)]
+    log.end_batch()
+    assert drained(follower) == batches(1, 2)
+
+
+def test_a_segment_that_goes_during_a_look_leaves_no_gap() -> None:
+    """If a log is truncated after it was listed, a segment of the listing is gone: no records were skipped."""
+    log = written(1)
+    follower = LogFollower(log)
+    drained(follower)
+    log.append(2)
+    log.roll()
+    accesses = iter(range(9))
+
+    def write() -> None:
+        if next(accesses, None) == 1:  # After the listing.
+            log.truncate(1)
+
+    log.before_read = write
+    assert drained(follower) == []
+    log.append(2)
+    assert drained(follower) == [("batch", 1, 2, 3)]
+
+
 def test_an_idle_look_reads_two_headers() -> None:
     """A look at a log that has not changed reads 61 bytes twice: those after the end, and the last batch."""
     log = written(3)
