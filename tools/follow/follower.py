@@ -92,7 +92,8 @@ class LogFollower:
     Attributes:
         next_offset: the offset after the last batch that was seen; 0 before the first look.
         is_waiting: whether no log was there at the last look.
-        start_offset: the offset at which it began, if that is counted from the log end; None until it is known.
+        start_offset: the first offset that is returned, if that is counted from the log end; None until it is known. A
+            truncation below it lowers it.
     """
 
     def __init__(self, files: LogFiles, start: FollowStart | None = None, limit: int = DEFAULT_LIMIT) -> None:
@@ -205,6 +206,7 @@ class LogFollower:
         offset = self.next_offset = min(offset, expected)
         is_exact = bool(self._seen) and not self._seen.has_forgotten
         self._seen.truncate(0)
+        self._begin_below(offset)
         notice = Notice(Event.TRUNCATED, self._files.path, offset, expected, is_exact)
         return self._next_segment(found, found.segments[0], *((notice,) if offset < expected else ()))
 
@@ -249,11 +251,20 @@ class LogFollower:
         else:
             segment = found.holding(offset)
             position = self._position_before(segment, offset)
-            self._quiet_below = offset
         self._seen.truncate(count)  # From here on nothing can fail.
+        self._begin_below(offset)
+        if count == 0:
+            self._quiet_below = offset
         self.next_offset = offset
         notice = Notice(Event.TRUNCATED, self._files.path, offset, expected, is_exact)
         return self._entered(segment, position, *((notice,) if offset < expected else ()))
+
+    def _begin_below(self, offset: int) -> None:
+        """Count what comes after a truncation as new, also if it is below the start that was counted from the end."""
+        if self.start_offset is not None:
+            self.start_offset = min(self.start_offset, offset)
+        if self._quiet_below is not None:
+            self._quiet_below = min(self._quiet_below, offset)
 
     def _count_intact(self, found: FoundFiles) -> int:
         """Return how many of the batches are still in place, by bisection: none is after one that is not."""

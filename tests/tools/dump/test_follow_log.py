@@ -18,11 +18,14 @@ from raftlog.testing.contracts.replicated_log import install_snapshot
 from raftlog.tools.dump.dump_options import parse_follow_options
 from raftlog.tools.dump.output_formats import FORMATS
 from raftlog.tools.follow import following
+from raftlog.tools.follow.follower import FollowStart, LogFollower
+from raftlog.tools.follow.log_files import PathFiles
 from raftlog.tools.follow.notices import Event
 from tests.checkout import ROOT
 from tests.file_logs import BATCH_SIZE, make_snapshot
 from tests.golden_files import GOLDEN
 from tests.tools.console import Outcome, dump_jsonl, run
+from tests.tools.follow.followed_log import drained
 from tests.tools.line_schema import SCHEMA as LINE_SCHEMA
 from tests.tools.line_schema import read_lines
 from tests.tools.made_logs import LOG_NAME, batch, flip, write_log
@@ -312,12 +315,29 @@ def test_a_torn_tail_of_a_segment_that_another_one_follows(directory: Path, scri
     assert outcome.exit_code == 3
 
 
-def test_only_what_is_new(directory: Path, script: Callable[..., None]) -> None:
-    """With ``--from end``, batches that were there before are not printed."""
+@pytest.mark.parametrize(("options", "first"), [(("--from", "end"), 4), (("--last", "1"), 3), (("--last", "9"), 0)])
+def test_only_what_is_new(options: tuple[str, ...], first: int, directory: Path, script: Callable[..., None]) -> None:
+    """Batches before a start that is counted from the end are not printed; what comes after a truncation is."""
     writer = Writer(directory)
     writer.append(4)
     script(lambda: writer.append(1), lambda: writer.truncate(2, 1))
-    assert told(follow("--from", "end", directory)) == ["file", (4, 1), ("truncated", 2, 5), "file", (2, 2)]
+    lines = told(follow(*options, directory))
+    assert [line for line in lines if line != "file"] == [
+        *[(offset, 1) for offset in range(first, 5)],
+        *[("truncated", 2, 5), (2, 2)],
+    ]
+
+
+def test_a_truncation_before_the_start_is_reached(directory: Path) -> None:
+    """What comes after a truncation below the start is new, also if the end was not reached before."""
+    writer = Writer(directory)
+    writer.append(5)
+    follower = LogFollower(PathFiles(str(directory)), FollowStart(before_end=0))
+    for _ in range(2):  # Enters the first segment, and reads it.
+        assert follower.look().items == ()
+    writer.truncate(2, 2)
+    lines = drained(follower)
+    assert lines == [("truncated", 2, 3, None), ("batch", 2, 2, 3), ("batch", 3, 2, 4)]
 
 
 def test_a_log_that_comes_later(tmp_path: Path, script: Callable[..., None]) -> None:
