@@ -31,6 +31,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "dump-log option": ("dump-log", f"--{ODD}", "{logs}"),
     "dump-log type": ("dump-log", "--type", ODD, "{logs}"),
     "dump-log decoder": ("dump-log", "--value-decoder-class", f"{ODD}:{ODD}", "{logs}"),
+    "follow": ("follow", "--format", "table", "--until-idle", "0", "{segment}"),
+    "follow kafka": ("follow", "--until-idle", "0", "{logs}/missing"),
+    "follow table": ("follow", "--format", "table", "--until-idle", "0", "{logs}/missing"),
+    "follow wait": ("follow", "--until-idle", ODD, "{logs}"),
+    "follow start": ("follow", "--from", ODD, "{logs}"),
+    "follow damage": ("dump-log", "--format", "table", "--follow", "--until-idle", "0", "{damaged}"),
     "diff": ("diff", "{damaged}", "{logs}"),
     "diff missing": ("diff", "{logs}/missing", "{logs}"),
     "explain": ("explain", "{segment}", "--offset", "1"),
@@ -117,6 +123,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "dump-log": (("dump-log", "{segment}"), "file"),
+    "follow": (("follow", "--until-idle", "0", "{segment}"), "file"),
+    "follow notice": (("follow", "--until-idle", "0", "{logs}/missing"), "file"),
     "diff": (("diff", "{node}", "{node}"), "left"),
     "explain": (("explain", "{segment}", "--offset", "1"), "file"),
     "verify": (("verify", "--all", "{damaged}"), "file"),

@@ -4,14 +4,15 @@
 Damage never ends a run: it is reported, and reading continues after it.
 """
 
+import functools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from raftlog.errors import DecodeError, MissingExtraError, MissingFileError, StorageError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.tools.catalogue.findings import Finding, Tally
-from raftlog.tools.dump.dump_options import DumpOptions, parse_options
+from raftlog.tools.dump.dump_options import DumpOptions, FollowOptions, parse_options
 from raftlog.tools.dump.dump_options import make_parser as make_parser
 from raftlog.tools.dump.dump_records import Line, RecordsDump
 from raftlog.tools.dump.missed_files import GONE, REPLACED, MissedFiles
@@ -27,6 +28,10 @@ from raftlog.tools.payloads.payloads import (
 )
 from raftlog.tools.terminal.exit_codes import EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
+
+if TYPE_CHECKING:
+    from raftlog.tools.follow.follower import Growth, LogFollower
+    from raftlog.tools.follow.notices import Notice
 
 _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 _KAFKA_KINDS: Final = frozenset(
@@ -45,16 +50,25 @@ _KAFKA_KINDS: Final = frozenset(
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog dump-log`` with what follows it on the command line, and return the exit code."""
-    options = parse_options(arguments)
+    return run_with(parse_options(arguments), "raftlog dump-log")
+
+
+def run_with(options: DumpOptions, speaker: str) -> int:
+    """Dump or follow what the options say, and return the exit code.
+
+    Args:
+        options: of the command line.
+        speaker: the command, for its messages.
+    """
     try:
         dump = Dump(options, sys.stdout.buffer)
     except ValueError as error:
-        say(str(error), "raftlog dump-log")
+        say(str(error), speaker)
         return EXIT_ERROR
     try:
-        return dump.run()
+        return dump.run() if options.follow is None else dump.follow(options.follow)
     except MissingExtraError as error:  # For a remote path; ``_take`` reports missing codecs.
-        say(str(error), "raftlog dump-log")
+        say(str(error), speaker)
         return EXIT_ERROR
 
 
@@ -76,6 +90,7 @@ class Dump:
         self._tally = Tally()
         self._missed = MissedFiles(None if options.last is not None else options.selection)
         self._already_said: set[str] = set()
+        self._announced: str | None = None
         self._records = RecordsDump(
             self._renderer,
             self._format.make_line_writer and self._format.make_line_writer(self._renderer),
@@ -100,6 +115,57 @@ class Dump:
             self._output.flush()
         return self._tally.exit_code
 
+    def follow(self, options: FollowOptions) -> int:
+        """Print the only path as it grows, until it is idle or an interrupt, and return the exit code."""
+        from raftlog.tools.follow.follower import FollowStart, LogFollower
+        from raftlog.tools.follow.following import OutputPauses, follow
+        from raftlog.tools.follow.log_files import PathFiles
+
+        before_end = 0 if options.from_end else self._options.last
+        start = FollowStart(self._options.selection.from_offset, before_end)
+        follower = LogFollower(PathFiles(self._options.paths[0]), start)
+        pauses = OutputPauses(self._output.descriptor)
+        try:
+            follow(follower, functools.partial(self._show, follower), pauses, options.interval_s, options.until_idle_s)
+            if follower.is_waiting:
+                raise MissingFileError(self._options.paths[0], "follow", "no log is there")
+        except KeyboardInterrupt:
+            pass  # The usual end: the exit code says what was found.
+        except StorageError as error:
+            self._complain(error)
+        self._output.flush()
+        return self._tally.exit_code
+
+    def _show(self, follower: "LogFollower", items: "Sequence[Growth | Notice]") -> bool:
+        """Print what one look has found; return False once all that was asked for has been printed."""
+        selection = self._options.selection
+        if self._options.last is not None:
+            selection = selection._replace(from_offset=follower.start_offset)
+        for item in items:
+            self._show_one(item, selection)
+        if items:
+            self._output.flush()
+        has_all = selection.to_offset is not None and follower.next_offset >= selection.to_offset
+        return not has_all and self._records.left != 0
+
+    def _show_one(self, item: "Growth | Notice", selection: Selection) -> None:
+        from raftlog.tools.follow.notices import Notice
+
+        if isinstance(item, Notice):
+            self._tally.errors += item.leaves_a_gap
+            self._output.write(self._renderer.notice(item))
+            return
+        if item.file.path != self._announced:
+            self._announced = item.file.path
+            self._output.write(self._renderer.begin(item.file))
+        for line in self._records.lines_of_growth(item, self._decoder_of(item.file), selection):
+            self._take(line)
+        self._warn_of_secrets()
+
+    def _warn_of_secrets(self) -> None:
+        if not self._format.hides_secrets and self._records.has_shown_secret:
+            self._say_once(f"secrets of metadata records are shown: the format {self._format.name} hides nothing")
+
     def _files(self) -> Iterator[InputFile]:
         for found in find_files(self._options.paths, all_kinds=self._options.all_files):
             if isinstance(found, MissingFileError) and found.path not in self._options.paths:
@@ -121,8 +187,7 @@ class Dump:
                 self._say_gone(file.path, GONE)
             else:
                 self._complain(error)
-        if not self._format.hides_secrets and self._records.has_shown_secret:
-            self._say_once(f"secrets of metadata records are shown: the format {self._format.name} hides nothing")
+        self._warn_of_secrets()
 
     def _lines(self, file: InputFile, selection: Selection) -> Iterator[Line]:
         is_foreign = file.kind is None or (
@@ -209,6 +274,14 @@ class _Output:
         self._stream = stream
         self._pending: list[str] = []
         self._pending_size = 0
+
+    @property
+    def descriptor(self) -> int | None:
+        """The number of the open file that is written to; None if it is none."""
+        try:
+            return self._stream.fileno()
+        except (OSError, ValueError):
+            return None
 
     def write(self, text: str) -> None:
         self._pending.append(text)

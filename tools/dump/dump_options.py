@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.records.messages.releases import DIALECTS, LEVELS, NEWEST_DIALECT, Release
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA, OutputFormat
@@ -19,6 +20,24 @@ DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log
 """Decoders of known topics; if several are given, the first in this order is used, as in Kafka."""
 _DEFAULT_STRING_DECODER: Final = ""
 _NO_LIMIT: Final = 2**31 - 1
+_START: Final = "start"
+_END: Final = "end"
+_INTERVAL_S: Final = 0.5
+_LONGEST_S: Final = 365 * 24 * 3600
+
+
+class FollowOptions(NamedTuple):
+    """How to follow a log.
+
+    Attributes:
+        from_end: whether to begin at the log end.
+        interval_s: how long to wait, in seconds, between two looks at an idle log.
+        until_idle_s: after how many seconds without a change to end; None for never.
+    """
+
+    from_end: bool
+    interval_s: float
+    until_idle_s: float | None
 
 
 class DumpOptions(NamedTuple):
@@ -43,6 +62,7 @@ class DumpOptions(NamedTuple):
         max_bytes: how far into a file of batches to read, or None.
         index_sanity_check: whether to check indexes only as a broker does at startup.
         verify_index_only: whether to check indexes and print no entries.
+        follow: how to follow the only path as it grows; None to print what is there.
     """
 
     paths: tuple[str, ...]
@@ -64,12 +84,22 @@ class DumpOptions(NamedTuple):
     max_bytes: int | None
     index_sanity_check: bool
     verify_index_only: bool
+    follow: FollowOptions | None
 
 
 def parse_options(arguments: Sequence[str]) -> DumpOptions:
     """Parse a command line; exit with 1 and a one-line message if it is wrong."""
     parser = make_parser()
-    given = parser.parse_args(arguments)
+    return _options(parser, parser.parse_args(arguments))
+
+
+def parse_follow_options(arguments: Sequence[str]) -> DumpOptions:
+    """Parse a command line of ``raftlog follow``; exit with 1 and a one-line message if it is wrong."""
+    parser = make_follow_parser()
+    return _options(parser, parser.parse_args(arguments))
+
+
+def _options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> DumpOptions:
     decoder = next((name for name in DECODERS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)
     dialect = NEWEST_DIALECT if given.dialect is None else DIALECTS[given.dialect]
     if decoder == "remote-log-metadata":
@@ -83,6 +113,7 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
         parser.error("--last needs to read the end of a log first, and standard input cannot seek")
     names_decoder = decoder is not None or given.key_decoder is not None or given.value_decoder is not None
     print_payloads = given.print_data_log or names_decoder
+    follow = _follow_options(parser, given, paths)
     selection = _selection(parser, given)
     output_format = FORMATS[given.format]
     return DumpOptions(
@@ -105,14 +136,32 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
         max_bytes=None if given.max_bytes == _NO_LIMIT else given.max_bytes,
         index_sanity_check=given.index_sanity_check,
         verify_index_only=given.verify_index_only,
+        follow=follow,
     )
+
+
+def _follow_options(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, paths: Sequence[str]
+) -> FollowOptions | None:
+    from_end = given.from_offset == _END
+    if not given.follow:
+        if from_end or given.until_idle is not None or given.interval is not None:
+            parser.error("--from end, --until-idle and --interval need --follow")
+        return None
+    if len(paths) > 1:
+        parser.error("one log is followed at a time")
+    if is_remote(local_or_remote(paths[0])) or paths[0] == STANDARD_INPUT:
+        parser.error("only a local directory or segment can be followed")
+    if given.all or given.verify_index_only or given.index_sanity_check or given.max_bytes != _NO_LIMIT:
+        parser.error("--all, --max-bytes, --verify-index-only and --index-sanity-check exclude --follow")
+    return FollowOptions(from_end, _INTERVAL_S if given.interval is None else given.interval, given.until_idle)
 
 
 def _selection(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Selection:
     if given.last is not None and given.from_offset is not None:
         parser.error("--last and --from exclude each other")
     return Selection(
-        from_offset=given.from_offset,
+        from_offset=given.from_offset if isinstance(given.from_offset, int) else None,
         to_offset=given.to_offset,
         since_ms=given.since,
         until_ms=given.until,
@@ -138,21 +187,62 @@ def make_parser() -> Parser:
         help="a file, the directory of a partition, a directory of those, a pattern, or - for standard input",
     )
     _add_kafka_options(parser.add_argument_group("kafka-dump-log's own options"))
-    _add_output_options(parser.add_argument_group("output"))
+    output = parser.add_argument_group("output")
+    output.add_argument("--all", action="store_true", help="for directories, dump indexes and small files too")
+    _add_output_options(output)
     add_spool_option(parser)
     _add_selection_options(parser.add_argument_group("selection (conditions add up)"))
+    following = parser.add_argument_group("following a log as it grows (raftlog follow)")
+    following.add_argument("--follow", action="store_true", help="go on with what a node appends to the log PATH")
+    _add_follow_options(following)
     return parser
+
+
+@functools.cache
+def make_follow_parser() -> Parser:
+    """Return the parser of the arguments of ``raftlog follow``."""
+    parser = Parser(
+        prog="raftlog follow",
+        description="Print a log as it grows: batches as dump-log does, and what is truncated or skipped. Whether a"
+        " record is committed cannot be known from one directory.",
+        epilog=f"Ends with --until-idle, --to or --limit, or when interrupted. {EXIT_CODES_HELP}",
+    )
+    parser.add_argument(
+        "paths",
+        nargs=1,
+        metavar="PATH",
+        help="the directory of a partition, a directory with one such directory, or a segment; it need not exist yet",
+    )
+    parser.set_defaults(
+        follow=True,
+        files=[],
+        all=False,
+        max_bytes=_NO_LIMIT,
+        max_message_size=None,
+        verify_index_only=False,
+        index_sanity_check=False,
+    )
+    _add_record_options(parser.add_argument_group("kafka-dump-log's own options"))
+    _add_output_options(parser.add_argument_group("output"))
+    _add_selection_options(parser.add_argument_group("selection (conditions add up)"))
+    _add_follow_options(parser.add_argument_group("following"))
+    return parser
+
+
+def _add_follow_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--until-idle", type=_seconds, metavar="SECONDS", help="end after SECONDS without a change; 0 at the log end"
+    )
+    group.add_argument(
+        "--interval",
+        type=_seconds,
+        metavar="SECONDS",
+        help=f"wait SECONDS between two looks at a log that does not grow (default: {_INTERVAL_S})",
+    )
 
 
 def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--files", action="append", default=[], metavar="FILE[,FILE...]", help="files to dump")
-    group.add_argument("--print-data-log", action="store_true", help="print keys and payloads of records")
-    group.add_argument("--deep-iteration", action="store_true", help="print a line for each record")
-    group.add_argument(
-        "--skip-record-metadata",
-        action="store_true",
-        help="print only keys and payloads; control records become blank lines",
-    )
     group.add_argument(
         "--max-bytes",
         type=natural_number,
@@ -170,6 +260,17 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--verify-index-only", action="store_true", help="check indexes, and print no entries")
     group.add_argument(
         "--index-sanity-check", action="store_true", help="check indexes only as a broker does at startup"
+    )
+    _add_record_options(group)
+
+
+def _add_record_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--print-data-log", action="store_true", help="print keys and payloads of records")
+    group.add_argument("--deep-iteration", action="store_true", help="print a line for each record")
+    group.add_argument(
+        "--skip-record-metadata",
+        action="store_true",
+        help="print only keys and payloads; control records become blank lines",
     )
     topics = {
         "offsets": "__consumer_offsets",
@@ -206,7 +307,6 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         f"(default {NEWEST_DIALECT.name}, with the messages of {LEVELS[-1]} decoded too)",
     )
     group.add_argument("--shallow", action="store_true", help="in the formats jsonl and table, leave out records")
-    group.add_argument("--all", action="store_true", help="for directories, dump indexes and small files too")
     group.add_argument("--no-redact", action="store_true", help="show secrets (the format kafka always does)")
     group.add_argument(
         "--decode-corrupt", action="store_true", help="decode batches whose CRC does not match; records may be wrong"
@@ -215,7 +315,11 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_selection_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--from", type=natural_number, dest="from_offset", metavar="OFFSET", help="first offset, inclusive"
+        "--from",
+        type=_start_offset,
+        dest="from_offset",
+        metavar="OFFSET",
+        help="first offset, inclusive; start for the log start (the default), end for what is appended from now on",
     )
     group.add_argument("--to", type=natural_number, dest="to_offset", metavar="OFFSET", help="last offset, exclusive")
     group.add_argument("--last", type=natural_number, metavar="N", help="the last N offsets of each log")
@@ -237,6 +341,16 @@ def _add_selection_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--limit", type=natural_number, metavar="N", help="stop after N records, or N batches without records"
     )
+
+
+def _start_offset(text: str) -> int | str:
+    return text if text in {_START, _END} else natural_number(text)
+
+
+def _seconds(text: str) -> float:
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) is None or float(text) > _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 2 or 0.5")
+    return float(text)
 
 
 def _time(text: str) -> int:

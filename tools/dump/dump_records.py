@@ -28,6 +28,7 @@ from raftlog.tools.terminal.progress import Progress
 if TYPE_CHECKING:
     from raftlog.records.columns.columns import Chunk
     from raftlog.tools.dump.rendering import Renderer
+    from raftlog.tools.follow.follower import Growth
 
 Line = str | bytes | Finding | MissingExtraError
 """An item of a dump, in order: text to print, a finding to report, or an error because a package is missing."""
@@ -87,6 +88,16 @@ class RecordsDump:
             if self.max_bytes is None and (size_bytes := _tail_size(tail)):  # With a limit, Kafka does not report it.
                 yield self.renderer.tail(file, size_bytes)
             yield self.renderer.end(file, coverage)
+
+    def lines_of_growth(self, growth: "Growth", decoder: PayloadDecoder, selection: Selection) -> Iterator[Line]:
+        """Yield the lines of what a followed segment has more, without its announcement."""
+        for piece in growth.pieces:
+            yield from self._piece(growth.file, piece, decoder, selection)
+            if self.left == 0:
+                return
+        tail = [piece for piece in growth.pieces if _may_be_tail(piece)]
+        if size_bytes := _tail_size(tail):
+            yield self.renderer.tail(growth.file, size_bytes)
 
     def _quick_lines(self, selection: Selection) -> KafkaLines | None:
         """Return the writer of many lines at a time, which can only print all that Kafka prints of a file, or None."""

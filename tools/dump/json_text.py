@@ -6,7 +6,7 @@ Names are Kafka's words in snake case. Keys, values, header values and file name
 shape of Kafka's own JSON converters, names included.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -22,6 +22,9 @@ from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.input.inputs import InputFile
 from raftlog.tools.payloads.payloads import Payload
 from raftlog.tools.terminal.json_lines import encode, json_line, one_line, path_member, text_or_base64
+
+if TYPE_CHECKING:
+    from raftlog.tools.follow.notices import Notice
 
 SCHEMA_VERSION: Final = 1
 """Increases when a name or a meaning changes, but not for new names."""
@@ -47,6 +50,10 @@ class JsonLines:
     def gone(self, path: str, reason: str) -> str:
         """Say in its place that a file is not in the output."""
         return finding_line(Finding(path, "file-gone", reason))
+
+    def notice(self, notice: "Notice") -> str:
+        """Say what has become of a followed log."""
+        return json_line("notice", notice.path, **notice.members)
 
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""

@@ -18,10 +18,12 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.input.inputs import InputFile
 from raftlog.tools.payloads.payloads import Payload
+from raftlog.tools.terminal.standard_error import printable
 
 if TYPE_CHECKING:
     from raftlog.records.files.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
     from raftlog.records.files.producer_snapshot import ProducerStateEntry
+    from raftlog.tools.follow.notices import Notice
 
 _BOOLEAN: Final = ("false", "true")
 
@@ -126,6 +128,10 @@ class KafkaText:
     def gone(self, path: str, reason: str) -> str:
         """Say in its place that a file is not in the output."""
         return f"Dumping {path}\n{reason}\n"
+
+    def notice(self, notice: "Notice") -> str:
+        """Say what has become of a followed log, in a line that Kafka does not print."""
+        return f"raftlog: {printable(notice.path)}: {notice.text}\n"
 
     def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
         """Describe a batch."""

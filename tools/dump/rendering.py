@@ -19,6 +19,7 @@ from raftlog.tools.payloads.payloads import Payload
 if TYPE_CHECKING:
     from raftlog.records.files.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
     from raftlog.records.files.producer_snapshot import ProducerStateEntry
+    from raftlog.tools.follow.notices import Notice
 
 
 class Renderer(Protocol):
@@ -30,6 +31,10 @@ class Renderer(Protocol):
 
     def gone(self, path: str, reason: str) -> str:
         """Report that the output lacks a file or directory, because a running node changed it after it was listed."""
+        ...
+
+    def notice(self, notice: "Notice") -> str:
+        """Say what has become of a followed log."""
         ...
 
     def end(self, file: InputFile, coverage: Coverage) -> str:

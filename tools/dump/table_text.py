@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aligned columns for people: one line per batch or entry, and indented lines for records."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -20,6 +20,9 @@ from raftlog.tools.payloads.payloads import Payload
 from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.text_width import cut_line, output_width, wrap_line
 from raftlog.tools.terminal.value_text import time_text
+
+if TYPE_CHECKING:
+    from raftlog.tools.follow.notices import Notice
 
 _TIME_WIDTH: Final = 24
 _PAYLOAD_INDENT: Final = 20
@@ -43,6 +46,10 @@ class TableText:
     def gone(self, path: str, reason: str) -> str:
         """Say in its place that a file is not in the output."""
         return f"{printable(path)}\n{self._wrapped(f'  {reason}')}"
+
+    def notice(self, notice: "Notice") -> str:
+        """Say what has become of a followed log."""
+        return self._wrapped(f"raftlog: {printable(notice.path)}: {notice.text}")
 
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""

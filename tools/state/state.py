@@ -159,7 +159,7 @@ def _refuse_with_check(parser: Parser, given: argparse.Namespace) -> None:
     if given.kafka is not None and not given.check:
         parser.error("--kafka goes with --check")
     if given.check and (given.between or given.history is not None or given.path or given.against or given.topic):
-        parser.error("--check is about a whole state: not with --between, --history or --path")
+        parser.error("--check is about a whole state: not with --between, --history, --path, --against or --topic")
     if given.check and given.format == "tree":
         parser.error("--check has no tree: --format table or json")
 
