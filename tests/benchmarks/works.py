@@ -28,6 +28,7 @@ class Sizes:
         many_segments: how large each of many segments is.
         memory: how much to read to see how fast memory is.
         metadata_log: how often the real metadata log is repeated: up to this size.
+        metadata_records: how many the log has of which a state is made.
         largest_segment: that memory and the opening of a log are measured with.
         appended: how large all batches are that are appended one by one, by shape.
         control_batches: how many a state machine reads.
@@ -44,6 +45,7 @@ class Sizes:
     many_segments: Mapping[Mode, float]
     memory: float
     metadata_log: float
+    metadata_records: int
     largest_segment: float
     appended: Mapping[str, float]
     control_batches: int
@@ -61,6 +63,7 @@ FULL: Final = Sizes(
     {"compiled": 64, "interpreted": 0.5},
     memory=256,
     metadata_log=200,
+    metadata_records=1_000_000,
     largest_segment=1024,
     appended={"1-KiB-batches": 4, "small": 12, "large": 32},
     control_batches=1_000_000,
@@ -77,6 +80,7 @@ QUICK: Final = Sizes(
     {},
     memory=64,
     metadata_log=4,
+    metadata_records=20_000,
     largest_segment=64,
     appended={"1-KiB-batches": 0.05, "small": 2},
     control_batches=100_000,

@@ -22,17 +22,22 @@ Story = Sequence[MetadataBatch]
 SNAPSHOT_OFFSET = -1
 
 
+def compiled_with_kafka(program: str) -> str:
+    """Compile a Java program of this folder, and return the class path to run it with."""
+    jars = f"{dump_tool.install(NEWEST)}{os.sep}*"
+    folder = dump_tool.TARGET / NEWEST / "classes"
+    source = dump_tool.HERE / f"{program}.java"
+    subprocess.run(["javac", "-d", str(folder), "-cp", jars, str(source)], check=True, timeout=HANG_S)
+    return f"{folder}{os.pathsep}{jars}"
+
+
 def kafka_images(stories: Iterable[Story]) -> list[list[dict[str, Any]]]:
     """Return what Kafka's loader makes of each batch of each story: an image, or the first record that it refuses.
 
     Images are in the form of ``naive_state``; ``{"fault": offset}`` names a record, and ends the story.
     """
     stories = list(stories)
-    jars = f"{dump_tool.install(NEWEST)}{os.sep}*"
-    folder = dump_tool.TARGET / NEWEST / "classes"
-    source = dump_tool.HERE / "ImageDump.java"
-    subprocess.run(["javac", "-d", str(folder), "-cp", jars, str(source)], check=True, timeout=HANG_S)
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", f"{folder}{os.pathsep}{jars}", "ImageDump"]
+    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", compiled_with_kafka("ImageDump"), "ImageDump"]
     lines = "".join(line for story in stories for line in _lines(story))
     done = subprocess.run(command, input=lines, check=True, capture_output=True, encoding="utf-8", timeout=HANG_S)
     answers = iter([json.loads(line) for line in done.stdout.splitlines()])

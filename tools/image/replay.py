@@ -12,6 +12,7 @@ from raftlog.errors import UnsupportedVersionError
 from raftlog.records.messages.metadata import read_metadata_record
 from raftlog.records.messages.schema import message_types
 from raftlog.tools.image import nodes, settings, topics
+from raftlog.tools.image.shaped_reader import ShapedReader, has_shapes
 from raftlog.tools.image.tables import Tables
 from raftlog.tools.image.values_reader import ValuesReader, compile_values_reader
 
@@ -80,7 +81,10 @@ def decoder(frame: bytes) -> Decoder | None:
         return None
     for kind in message_types("metadata-records").values():
         if kind.api_key == frame[1] and frame[2] in kind.versions:
-            return Decoder(kind.name, compile_values_reader(kind.schema, frame[2]), REPLAYS[kind.name])
+            read = compile_values_reader(kind.schema, frame[2])
+            if has_shapes(kind.schema, frame[2]):
+                read = ShapedReader(kind.schema, frame[2], read, FRAME_SIZE)
+            return Decoder(kind.name, read, REPLAYS[kind.name])
     return None
 
 

@@ -23,21 +23,25 @@ from raftlog.records.messages.generated_source import (
     long_string_length,
     unsigned,
 )
-from raftlog.records.messages.primitives import FIXED_FORMATS, read_compact_length, read_unsigned
+from raftlog.records.messages.primitives import read_compact_length, read_unsigned
 from raftlog.records.messages.schema_text import NEWEST, Field, MessageSchema, Struct
 
 ValuesReader = Callable[[bytes, int], tuple[dict[str, Any], int]]
 """``read(data, position) -> (message, position after the message)``; raises one of ``NOT_USUAL``."""
 
-_SMALL_ARRAY: Final = 64
+_MOST_ARRAYS: Final = 1 << 16
+"""How many arrays of one type are kept."""
+_LONGEST_KEPT: Final = 256
+"""The bytes of the longest array that is kept."""
 
 
 def compile_values_reader(schema: MessageSchema, version: int, level: str = NEWEST) -> ValuesReader:
     """Make the function for one version of a message, which readers of the level must know.
 
-    It returns what ``MessageType.reader`` does, if it does not raise, and if the end is in the data.
+    It returns what ``MessageType.reader`` does, if it does not raise, and if the end is in the data. But arrays of
+    numbers and of uuids are tuples, and equal ones are mostly one object.
     """
-    return _Generator(schema, version, _NAMES, level).message_reader("values")
+    return ValuesSource(schema, version, level).message_reader("values")
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -46,36 +50,41 @@ def _uuid(data: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=data)
 
 
-def _uuids(count: int, data: bytes, position: int) -> list[uuid.UUID]:
-    return [_uuid(data[item : item + 16]) for item in range(position, position + 16 * count, 16)]
+class _Arrays(dict[bytes, tuple[Any, ...]]):
+    """Arrays of items of one type by their bytes: equal ones are one object, as those of many partitions are equal."""
 
+    def __init__(self, type_: str) -> None:
+        super().__init__()
+        self._item = struct.Struct(">" + FORMATS[type_])
+        self._is_uuid = type_ == "uuid"
 
-def _numbers(letter: str, count: int, data: bytes, position: int) -> list[Any]:
-    unpack_from = (_kept_unpacker if count <= _SMALL_ARRAY else _unpacker)(letter, count)
-    return list(unpack_from(data, position))
+    def __missing__(self, data: bytes) -> tuple[Any, ...]:
+        if len(self) >= _MOST_ARRAYS:
+            self.clear()
+        items = (item for (item,) in self._item.iter_unpack(data))
+        found = tuple(map(_uuid, items)) if self._is_uuid else tuple(items)
+        if len(data) <= _LONGEST_KEPT:
+            self[data] = found
+        return found
 
-
-def _unpacker(letter: str, count: int) -> Callable[[bytes, int], tuple[Any, ...]]:
-    return struct.Struct(f">{count}{letter}").unpack_from
-
-
-_kept_unpacker: Final = functools.cache(_unpacker)
 
 _NAMES: Final[dict[str, object]] = {
     "Unusual": UnusualError,
     "compact_length": read_compact_length,
     "long_string_length": long_string_length,
-    "numbers": _numbers,
     "unpack": struct.unpack_from,
     "unsigned": read_unsigned,
     "uuid": _uuid,
-    "uuids": _uuids,
+    **{f"arrays_of_{type_}": _Arrays(type_) for type_ in FORMATS},
 }
 """The names that generated functions may use."""
 
 
-class _Generator(ReaderGenerator):
+class ValuesSource(ReaderGenerator):
     """Generates the functions of a message. Methods that return lines return statements that advance ``at``."""
+
+    def __init__(self, schema: MessageSchema, version: int, level: str = NEWEST) -> None:
+        super().__init__(schema, version, _NAMES, level)
 
     def result(self, layout: Struct, variables: dict[str, str]) -> str:
         """Return the expression of the dict: all fields of the schema."""
@@ -85,11 +94,11 @@ class _Generator(ReaderGenerator):
     def _shown(self, field: Field, variable: str) -> str:
         """Return the expression of a field's value: its default if this version does not have it."""
         if not self.is_present(field):
-            return self._default(field)
+            return self.default(field)
         is_converted = field.type == "uuid" and not field.is_array and not self.is_tagged(field)
         return f"uuid({variable})" if is_converted else variable
 
-    def _default(self, field: Field) -> str:
+    def default(self, field: Field) -> str:
         """Return the expression of a default; a mutable one is made anew by each evaluation."""
         default = field.default
         if isinstance(default, uuid.UUID):
@@ -116,19 +125,23 @@ class _Generator(ReaderGenerator):
     def read_array(self, field: Field, variable: str) -> list[str]:
         """Read an array, which becomes a list."""
         lines = ["if count > len(data) - at:", "    raise Unusual"]
-        if field.type == "uuid":
-            lines.append(f"{variable} = uuids(count, data, at)")
-        elif field.type in FIXED_FORMATS:
-            lines.append(f"{variable} = numbers('{FORMATS[field.type]}', count, data, at)")
+        if field.type in FORMATS:
+            size = struct.calcsize(">" + FORMATS[field.type])
+            if size > 1:
+                lines = [f"if {size} * count > len(data) - at:", "    raise Unusual"]
+            lines += [f"end = at + {size} * count", f"{variable} = {self.array(field, 'data[at:end]')}", "at = end"]
         else:
             item = f"item_{variable}"
             read_item = self.read_value(field, item, is_nullable=False)
             lines += [f"{variable} = []", "for _ in range(count):"]
             lines += indented([*read_item, f"{variable}.append({item})"])
-        if field.type in FORMATS:
-            lines.append(f"at += {struct.calcsize(FORMATS[field.type])} * count")
         length = self.read_length("count", field, "i", "compact_length")
         return [*length, *_unless_null("count", variable, lines, self.version in field.nullable)]
+
+    @staticmethod
+    def array(field: Field, data: str) -> str:
+        """Return the expression of an array of items of a fixed size, by that of its bytes."""
+        return f"arrays_of_{field.type}[{data}]"
 
     def read_tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
         """Read tagged fields, after setting all of them to their defaults."""
@@ -137,7 +150,7 @@ class _Generator(ReaderGenerator):
         for field in present:
             tag += [f"if tag == {field.tag}:", *indented([*self._tagged(field, variables[field.name]), "continue"])]
         return [
-            *(f"{variables[field.name]} = {self._default(field)}" for field in present),
+            *(f"{variables[field.name]} = {self.default(field)}" for field in present),
             *unsigned("tags"),
             "for _ in range(tags):",
             *indented([*tag, "raise Unusual"]),

@@ -183,7 +183,7 @@ class _Shown:
             first, last = self._given.between
             return self._show_changes(first, last, self._given.path, begins_with_things=False)
         state = find_state(self._copies, self._given.at)
-        found = [thing for thing in things(state.image.tables) if is_under(thing.path, self._given.path)]
+        found = list(things(state.image.tables, self._given.path))
         if self._given.path and not found:
             where = path_text(self._given.path)
             raise StateNotThereError(f"there is nothing at {where} before offset {state.image.end_offset}")
@@ -215,9 +215,7 @@ class _Shown:
                 changes.append(shown)
 
         before, after = find_changes(self._copies, first, last, note)
-        there = (
-            [each for each in things(before.image.tables) if is_under(each.path, root)] if begins_with_things else []
-        )
+        there = list(things(before.image.tables, root)) if begins_with_things else []
         if self._json:
             write_text(self._state_json(before, first))
             write_text(map(thing_json, there))

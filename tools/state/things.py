@@ -76,24 +76,33 @@ def is_under(path: Path, root: Path) -> bool:
     return path[: len(root)] == root
 
 
-def things(tables: Tables) -> Iterator[Thing]:
-    """Yield all things of an image, in the order in which they are shown."""
-    for name, level in sorted(tables.features.items()):
-        yield thing_of(("features", name), level, tables)
-    for table in ("controllers", "brokers"):
-        for node_id, node in sorted(getattr(tables, table).items()):
-            yield thing_of((table, node_id), node, tables)
-    for topic_id, topic in sorted(tables.topics.items(), key=lambda each: (each[1].name, each[0])):
-        yield thing_of(("topics", topic_id), topic, tables)
-        for number, entry in sorted(tables.partitions[topic_id].items()):
-            yield thing_of(("partitions", topic_id, number), entry, tables)
-    for table, owner_text in (("configs", _resource_path), ("quotas", _quota_path)):
-        for owner, values in sorted(getattr(tables, table).items(), key=lambda each: owner_text(each[0])):
-            for name, value in sorted(values.items()):
-                yield thing_of((table, owner, name), value, tables)
-    for table in ("acls", "scram", "delegation_tokens", "producer_ids"):
-        for key, entry in sorted(getattr(tables, table).items()):
-            yield thing_of((table, key), entry, tables)
+def things(tables: Tables, root: Path = ()) -> Iterator[Thing]:
+    """Yield the things of an image at a path and below it, in the order in which they are shown."""
+    for key, entry in _entries(tables, root):
+        thing = thing_of(key, entry, tables)
+        if is_under(thing.path, root):
+            yield thing
+
+
+def _entries(tables: Tables, root: Path) -> Iterator[tuple[Key, Any]]:
+    """Yield the entries of the tables that may have something at a path or below it, in order."""
+    kinds, names = root[:1] or tuple(_TABLES), root[1:2]
+    for table in (table for kind, table in _TABLES.items() if kind in kinds):
+        match table:
+            case "topics":
+                for topic_id, topic in sorted(tables.topics.items(), key=lambda each: (each[1].name, each[0])):
+                    if not names or topic.name in names:
+                        yield ("topics", topic_id), topic
+                        for number, entry in sorted(tables.partitions[topic_id].items()):
+                            yield ("partitions", topic_id, number), entry
+            case "configs" | "quotas":
+                path = _resource_path if table == "configs" else _quota_path
+                for owner, values in sorted(getattr(tables, table).items(), key=lambda each: path(each[0])):
+                    for name, value in sorted(values.items()):
+                        yield (table, owner, name), value
+            case _:
+                for key, entry in sorted(getattr(tables, table).items()):
+                    yield (table, key), entry
 
 
 def thing_of(key: Key, entry: Any, tables: Tables) -> Thing:
@@ -187,6 +196,20 @@ def _token(keys: Sequence[Any], token: DelegationToken, _: Tables) -> Thing:
 def _producer_ids(keys: Sequence[Any], next_id: int, _: Tables) -> Thing:
     return Thing("producer_ids", ("producer_ids",), {str(keys[0]): next_id})
 
+
+_TABLES: Final = {
+    "features": "features",
+    "controllers": "controllers",
+    "brokers": "brokers",
+    "topics": "topics",
+    "configs": "configs",
+    "client_quotas": "quotas",
+    "acls": "acls",
+    "scram_credentials": "scram",
+    "delegation_tokens": "delegation_tokens",
+    "producer_ids": "producer_ids",
+}
+"""By the first name of a path, in the order in which things are shown."""
 
 _MAKERS: Final[Mapping[str, Callable[[Sequence[Any], Any, Tables], Thing]]] = {
     "features": _feature,
