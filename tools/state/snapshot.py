@@ -13,10 +13,9 @@ from raftlog.tools.audit_verbs.quorum_files import read_quorum_files
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.loading.load_check import LoadFault
-from raftlog.tools.state.metadata_log import metadata_log
 from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.snapshot_writing import SnapshotContent, snapshot_content, snapshot_folder, write_snapshot
-from raftlog.tools.state.state_search import Span, copies, with_span
+from raftlog.tools.state.state_search import Span, copies, metadata_log, with_span
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_SUSPICIOUS

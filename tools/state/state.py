@@ -17,7 +17,6 @@ from raftlog.tools.state.against import compare_with_brokers
 from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topic_of
 from raftlog.tools.state.coordinators import show_coordinators
 from raftlog.tools.state.log_check import check_json, check_lines, checked
-from raftlog.tools.state.metadata_log import metadata_log
 from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -31,7 +30,7 @@ from raftlog.tools.state.state_lines import (
     thing_json,
     tree_lines,
 )
-from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, with_span
+from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, metadata_log, with_span
 from raftlog.tools.state.things import Path, is_under, parse_path, path_text, thing_of, things
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
@@ -123,6 +122,15 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--history", type=parse_path, metavar="PATH", help="show all changes there, up to --at or the end"
     )
+    _add_other_questions(parser)
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
+    add_processes_option(parser)
+    add_spool_option(parser)
+    return parser
+
+
+def _add_other_questions(parser: Parser) -> None:
+    """Add the options that ask for something else than things and their changes."""
     parser.add_argument(
         "--topic",
         choices=COORDINATOR_TOPICS,
@@ -145,10 +153,6 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--kafka", choices=CHECKED_RELEASES, metavar="RELEASE", help=f"with --check: only {_listed(CHECKED_RELEASES)}"
     )
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
-    add_processes_option(parser)
-    add_spool_option(parser)
-    return parser
 
 
 def _listed(releases: Sequence[str]) -> str:
