@@ -10,8 +10,11 @@ DOOR := tools/pyspark_raftlog
 # Compiled tests are kept, whatever the shell says: else each process rewrites the asserts of all of them in each run.
 export PYTHONDONTWRITEBYTECODE :=
 
-# A file system in memory with room for the files of the slow tests: many disks take milliseconds to delete one.
+# A file system in memory with room for the files of tests: many disks take milliseconds to sync or delete one.
 MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4 * 1024 * 1024 { print "/dev/shm" }')
+# Runs pytest with its files there, if it is there.
+PYTEST_IN_MEMORY = directory=$$(mktemp -d "$(or $(MEMORY),$${TMPDIR:-/tmp})/raftlog.XXXXXX") && trap 'rm -rf "$$directory"' EXIT && set -x && \
+	TMPDIR="$$directory" $(PYTEST) -o tmp_path_retention_policy=failed
 
 # The first Python that is new enough and can make environments; say `make PYTHON=...` for another.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
@@ -27,12 +30,11 @@ demo: $(DEMO) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
-	$(PYTEST) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py --ignore tests/test_forgotten.py \
+	@$(PYTEST_IN_MEMORY) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py --ignore tests/test_forgotten.py \
 		-n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
-	@directory=$$(mktemp -d "$(or $(MEMORY),$${TMPDIR:-/tmp})/raftlog.XXXXXX") && trap 'rm -rf "$$directory"' EXIT && set -x && \
-	TMPDIR="$$directory" $(PYTEST) -o tmp_path_retention_policy=failed -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+	@$(PYTEST_IN_MEMORY) -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
@@ -46,7 +48,7 @@ test-asan: $(READY) ## run them and a fuzzer while sanitizers watch the kernel's
 test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK and Maven)
 	@for tool in java javac mvn; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
-	else set -x; $(PYTEST) -m kafka -n 2 --dist loadfile --no-loadscope-reorder $(ARGS); fi
+	else $(PYTEST_IN_MEMORY) -m kafka -n 2 --dist loadfile --no-loadscope-reorder $(ARGS); fi
 
 test-browser: $(READY) ## open reports in a real browser, without a window (needs Chromium)
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then set -x; $(PYTEST) -m browser $(ARGS); \
