@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong ways to read the records of an image fast."""
+
+from typing import Any, Final
+
+from raftlog.tools.image import shaped_reader, values_reader
+from raftlog.tools.state import things
+from tests.mutants.planting import Mutant, Wrong, instead, swapped
+
+READERS: Final = "tests/tools/image/test_values_reader.py"
+THINGS: Final = "tests/tools/state/test_things.py"
+
+
+def _by_the_first_byte(right: Wrong) -> Wrong:
+    def end_shape(shape: Any) -> None:
+        count = len(shape._checks)
+        right(shape)
+        for number, check in enumerate(shape._checks[count:], count):
+            target, _, expected = check.partition(" != ")
+            shape._checks[number] = f"{target}[:1] != {expected}[:1]"
+
+    return end_shape
+
+
+MUTANTS: Final = (
+    Mutant(
+        "M-shape",
+        "a message is of a shape if all bytes of the shape are the same",
+        "DECISIONS.md 81",
+        swapped(shaped_reader._Shape, "_end_shape", _by_the_first_byte),
+        (f"{READERS}::test_what_has_a_learned_shape_is_the_same",),
+    ),
+    Mutant(
+        "M-shapes",
+        "only so many shapes are kept",
+        "DECISIONS.md 81",
+        instead(shaped_reader, "_MOST_SHAPES", 1 << 20),
+        (f"{READERS}::test_only_so_many_shapes_are_kept",),
+    ),
+    Mutant(
+        "M-arrays",
+        "only so many arrays are kept",
+        "DECISIONS.md 81",
+        instead(values_reader, "_MOST_ARRAYS", 1 << 30),
+        (f"{READERS}::test_equal_arrays_are_one_object_and_few_are_kept",),
+    ),
+    Mutant(
+        "M-under",
+        "what is not below a path is not shown",
+        "docs/state.md",
+        instead(things, "is_under", lambda *_: True),
+        (
+            f"{THINGS}::test_a_thing_is_under_itself_and_what_leads_to_it",
+            "tests/tools/state/test_state.py::test_a_path_chooses_things",
+        ),
+    ),
+)
