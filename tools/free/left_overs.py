@@ -71,14 +71,14 @@ def offer_left_overs(found: PartitionNames, offers: Offers) -> None:
         StorageError: a file cannot be looked up.
     """
     for name in found.others:
-        if is_half_copied(name):
+        if is_half_copied(name) and not found.has_swap_files:
             offers.offer(HALF_COPIED, [found.path(name)])
         elif _SET_ASIDE.fullmatch(name):
             offers.keep(found.path(name), "bytes that raftlog set aside: they may be the last copy of their records")
     if found.has_swap_files:
-        names = found.of_state(FileState.SWAP, FileKind.LOG)
+        names = found.of_state(FileState.SWAP, *SEGMENT_KINDS)
         for name in names:
-            offers.keep(found.path(name), "startup takes this segment in place of others: let Kafka finish that first")
+            offers.keep(found.path(name), "startup takes this file in place of others: let Kafka finish that first")
         return
     _offer_deleted(found, offers)
     for name in found.of_state(FileState.CLEANED, *SEGMENT_KINDS):

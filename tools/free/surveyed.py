@@ -78,11 +78,13 @@ def _judged(paths: Iterable[str], processes: int) -> tuple[dict[str, JudgedLog],
     places = group_by_place(survey_all(_tasks(paths, problems), processes))
     logs: dict[str, JudgedLog] = {}
     findings = [each for each in problems if not _is_deleted(each.path)]
-    for judged in judge_in_groups(places):
+    groups = list(judge_in_groups(places))
+    for judged in groups:
         findings += judged.findings
-        for evidence in judged.places:
-            if evidence.is_raft and evidence.place.topic:
-                logs[_directory(evidence)] = JudgedLog.of(evidence, judged.of_each_file)
+    of_each_file = [*problems, *findings, *(each for judged in groups for each in judged.of_each_file)]
+    for evidence in (each for judged in groups for each in judged.places):
+        if evidence.is_raft and evidence.place.topic:
+            logs[_directory(evidence)] = JudgedLog.of(evidence, dict.fromkeys(of_each_file))
     return logs, findings
 
 

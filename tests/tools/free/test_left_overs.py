@@ -27,8 +27,9 @@ NAMES = st.builds(
 class _Named(Offers):
     """Notes offers without looking at files."""
 
-    def offer(self, rule: FreeRule, paths: Sequence[str], detail: str = "") -> None:
+    def offer(self, rule: FreeRule, paths: Sequence[str], detail: str = "") -> str:
         self.names |= {(rule.id, path.rpartition("/")[2]) for path in paths}
+        return ""
 
     names: set[tuple[str, str]]
 
