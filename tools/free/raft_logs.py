@@ -23,7 +23,7 @@ from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.free.left_overs import PartitionNames
+from raftlog.tools.free.left_overs import COPY_FIRST, PartitionNames
 from raftlog.tools.free.offers import Offers
 from raftlog.tools.free.rules import (
     COVERED_SEGMENT,
@@ -118,7 +118,9 @@ def offer_covered(log: JudgedLog, names: PartitionNames, offers: Offers) -> None
         StorageError: a file cannot be looked up.
     """
     if (damage := log.damage) is not None:
-        offers.keep(log.directory, f"the log is damaged ({damage.rule}), and each file may be needed to repair it")
+        reason = f"the log is damaged ({damage.rule}), and each file may be needed to repair it"
+        removed = "; startup removes .deleted, .part and .cleaned files: copy the directory elsewhere first"
+        offers.keep(log.directory, f"{reason}{removed if names.has_vanishing_files else ''}")
         return
     if names.has_swap_files:
         return
@@ -169,12 +171,12 @@ def _offer_snapshots(log: JudgedLog, names: PartitionNames, newest: OffsetAndEpo
         if has_base:
             offers.offer(PARTIAL_SNAPSHOT, [names.path(name)])
         else:
-            offers.keep(names.path(name), "the log has no sound snapshot, and this may be nearly whole")
+            offers.keep(names.path(name), f"the log has no sound snapshot, and this may be nearly whole; {COPY_FIRST}")
     for name, each in names.of_state(FileState.DELETED, FileKind.SNAPSHOT).items():
         if newest is not None and each.snapshot_id is not None and _is_replaced(each.snapshot_id, newest):
             offers.offer(DELETED_SNAPSHOT, [names.path(name)])
         else:
-            offers.keep(names.path(name), "there is no sound snapshot that is as new")
+            offers.keep(names.path(name), f"there is no sound snapshot that has all of it; {COPY_FIRST}")
 
 
 def _offer_producers(names: PartitionNames, offers: Offers) -> None:

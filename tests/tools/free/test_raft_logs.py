@@ -268,6 +268,9 @@ def test_a_damaged_log_is_not_touched(tmp_path: Path) -> None:
     flip(log_of(node) / "00000000000000000193.log", 70)
     assert offered(node) == []
     assert "damaged" in kept(node)[LOG]
+    assert "copy the directory elsewhere first" in kept(node)[LOG]
+    (log_of(node) / f"{NEWEST}.part").unlink()
+    assert "copy" not in kept(node)[LOG]
 
 
 def test_a_torn_tail_does_not_stop_it(tmp_path: Path) -> None:
@@ -302,7 +305,8 @@ def test_without_a_sound_snapshot_an_unfinished_one_stays(tmp_path: Path) -> Non
         path.chmod(0o600)
         flip(path, 70)
     assert offered_by("partial-snapshot", node) == offered_by("deleted-snapshot", node) == []
-    assert LOG in kept(node) or {part, deleted} <= set(kept(node))
+    assert {part, deleted} <= set(kept(node))
+    assert all("copy it elsewhere first" in kept(node)[name] for name in (part, deleted))
 
 
 def test_the_snapshot_of_formatting_stays(tmp_path: Path) -> None:
