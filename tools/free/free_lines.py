@@ -50,7 +50,7 @@ class FreePlan:
 def text_lines(plan: FreePlan) -> Iterator[str]:
     """Yield the lines for people. Paths are never cut, also on a narrow terminal: they are to be copied."""
     if plan.offers:
-        first = "Nothing was removed. Stop the node first; then remove these in this order; you may stop after any, with all its files."
+        first = "Nothing was removed. Stop the node first; then remove these in this order, and stop after any."
         yield from fit_lines([first])
     for step, of_step in groupby(plan.offers, key=lambda each: each.offer.rule.step):
         yield ""
