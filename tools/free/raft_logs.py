@@ -78,7 +78,7 @@ class JudgedLog:
     @property
     def damage(self) -> Finding | None:
         """The first damage outside of snapshots, or what could not be read: each file may be needed for a repair."""
-        unknown = (each for found in self.findings.values() for each in found if each.rule in UNREADABLE_RULES)
+        unknown = (each for found in self.findings.values() for each in found if _is_unknown(each))
         found = (each for path, findings in self.findings.items() if not _is_snapshot(path) for each in findings)
         damage = (each for each in found if each.severity >= Severity.DAMAGED)
         return next(itertools.chain(self.failures, unknown, damage), None)
@@ -206,6 +206,11 @@ def _keep_padding(log: JudgedLog, offers: Offers) -> None:
 def _is_replaced(id_: OffsetAndEpoch, newest: OffsetAndEpoch) -> bool:
     """Whether one snapshot has all that another has: by the order of ids, a shorter one may be newer."""
     return id_.offset <= newest.offset and id_.epoch <= newest.epoch
+
+
+def _is_unknown(finding: Finding) -> bool:
+    """Whether a finding says that the condition of a file could not be told."""
+    return finding.rule in UNREADABLE_RULES
 
 
 def _has_data(file: FileEvidence) -> bool:

@@ -19,6 +19,7 @@ from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.tools.free.offers import counted
 from raftlog.voters.voter_set import VoterSet
+from tests.golden_files import GOLDEN
 from tests.tools.free.made_directories import (
     LOG,
     copied_node,
@@ -146,6 +147,18 @@ def test_no_segment_is_offered_after_one_that_must_stay(steps: list[tuple[int, b
         if is_link:
             assert found == offered_before[:number]
             assert (spoilt.name in kept(Path(folder))) == (number < len(offered_before))
+
+
+@pytest.mark.parametrize(("base", "expected"), [(0, []), (102, [0]), (203, [0, 102])])
+def test_a_linked_segment_ends_what_is_offered(base: int, expected: list[int], tmp_path: Path) -> None:
+    """Of a real node with three segments, two of which are covered: those before the symbolic link."""
+    log = Path(shutil.copytree(GOLDEN / "wire/data/n2" / LOG, tmp_path / LOG))
+    linked = log / f"{base:020}.log"
+    linked.rename(tmp_path / "elsewhere")
+    linked.symlink_to(tmp_path / "elsewhere")
+    found = [name for name in offered_by("covered-segment", log) if name.endswith(".log")]
+    assert found == [f"{each:020}.log" for each in expected]
+    assert ("regular file" in kept(log).get(linked.name, "")) == (base < 203)
 
 
 @pytest.mark.parametrize("target", ["missing", NEWEST], ids=["nowhere", "loop"])
