@@ -137,6 +137,11 @@ def _last_lines(plan: FreePlan) -> Iterable[str]:
         yield f"{plan.total_bytes} bytes come free by {count} {'removal' if count == 1 else 'removals'}."
     else:
         yield "Nothing has to be removed." if plan.need_bytes == 0 else "Nothing to offer."
+    files = [file for each in plan.offers for file in each.offer.files]
+    if len({file.identity[0] for file in files}) > 1:
+        yield "They are on several file systems, and the sums count all of them."
+    if any(file.link_count > 1 for file in files):
+        yield "A file with several names (hard links) comes free with the last of its names, and with none before."
     if again := plan.total_bytes - plan.lasting_bytes:
         yield f"The next startup takes {again} of them again; {plan.lasting_bytes} stay free."
     if plan.need_bytes is not None:

@@ -7,8 +7,8 @@ from typing import Any, Final
 from raftlog.tools.auditing.evidence import Place
 from raftlog.tools.spark.rows.arrays import codec_label
 from raftlog.tools.stats.counting import Groups, SizeSummary
-from raftlog.tools.stats.keys import OverwrittenKeys
 from raftlog.tools.stats.covering import SnapshotStats
+from raftlog.tools.stats.keys import OverwrittenKeys
 from raftlog.tools.stats.log_stats import HOUR_MS, LogStats
 from raftlog.tools.terminal.json_lines import text_or_base64
 from raftlog.tools.terminal.table_lines import table
@@ -145,7 +145,8 @@ def _snapshot_lines(found: Sequence[SnapshotStats]) -> Iterator[str]:
         if each.newest is None:
             lines = [f"{place_text(each.place)}: no snapshot that covers anything; {each.later_bytes} bytes of batches"]
         else:
-            name = f"the newest readable snapshot ends at {each.newest.offset}, epoch {each.newest.epoch}: {each.size_bytes} bytes"
+            id_ = f"ends at {each.newest.offset}, epoch {each.newest.epoch}"
+            name = f"the newest readable snapshot {id_}: {each.size_bytes} bytes"
             lines = [
                 f"{place_text(each.place)}: {name}",
                 f"  it covers {each.covered_bytes} bytes of batches in whole segments, and {each.older_bytes} bytes of"

@@ -18,8 +18,10 @@ from jsonschema import Draft202012Validator
 
 from raftlog.errors import DirectoryLockedError
 from raftlog.tools.free import planning
-from raftlog.tools.free.free_lines import shell_word
-from raftlog.tools.free.rules import FREE_RULES
+from raftlog.tools.free.disk_usage import DiskFile
+from raftlog.tools.free.free_lines import FreePlan, shell_word, text_lines
+from raftlog.tools.free.offers import Offer, counted
+from raftlog.tools.free.rules import FREE_RULES, INDEX
 from raftlog.tools.free.surveyed import survey_directories
 from raftlog.tools.terminal.standard_error import printable
 from tests.checkout import ROOT
@@ -134,6 +136,8 @@ def test_a_deleted_partition_is_offered_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
     gone = partition(tmp_path / f"orders-0.{'a' * 32}-delete", "00000000000000000000.log", "00000000000000000000.index")
     partition(tmp_path / "orders-0", "00000000000000000000.log")
+    for name in ("orders-3-delete", "orders-3.7-delete", f"orders-03.{'a' * 32}-delete"):  # Kafka writes no such name.
+        partition(tmp_path / name, "00000000000000000000.log")
     deleted = "00000000000000000000.log.deleted"
     others = [f"orders-1.{'b' * 32}-stray", f"orders-2.{'b' * 32}-future"]
     for name in others:
@@ -221,6 +225,22 @@ def test_only_local_directories_are_taken(path: str, cause: str, tmp_path: Path)
     outcome = run("free", path if "://" in path else tmp_path / path)
     assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
     assert cause in outcome.messages
+
+
+def test_sums_say_what_they_do_not_show(tmp_path: Path) -> None:
+    """A file with another name elsewhere frees nothing; files on two file systems are added up, which is said."""
+    node = copied_node(tmp_path)
+    assert "several" not in run("free", "-j1", node).text
+    (tmp_path / "other name").hardlink_to(log_of(node) / "00000000000000000151-0000000004.checkpoint")
+    (linked,) = (each for each in free(node) if each.get("path", "").endswith("151-0000000004.checkpoint"))
+    assert linked["freed_bytes"] == 0
+    assert "several names" in run("free", "-j1", node).text
+    files = [DiskFile(name, 1, 512, (device, 1), 1) for device, name in enumerate("ab")]
+    plan = FreePlan(list(counted(Offer(INDEX, file.path, (file,)) for file in files)), [])
+    assert any("several file systems" in line for line in text_lines(plan))
+    plan = FreePlan(list(counted([Offer(INDEX, "a", (files[0],))])), [])
+    assert "512 bytes come free by 1 removal." in list(text_lines(plan))
+    assert not any("several" in line for line in text_lines(plan))
 
 
 def test_a_need_is_about_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
