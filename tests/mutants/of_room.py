@@ -8,19 +8,21 @@ import attrs
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import SEGMENT_KINDS, FileState
+from raftlog.tools.auditing.evidence import FileEvidence
 from raftlog.tools.free import left_overs, raft_logs
 from raftlog.tools.free.disk_usage import DiskFile, FreedBytes
 from raftlog.tools.free.left_overs import PartitionNames
 from raftlog.tools.free.offers import Offers
 from raftlog.tools.free.raft_logs import JudgedLog
-from raftlog.tools.free.rules import DELETED_FILE
-from raftlog.tools.stats import log_stats
+from raftlog.tools.free.rules import COVERED_SEGMENT, DELETED_FILE, FreeStep
+from raftlog.tools.stats import covering, log_stats
 from raftlog.tools.stats.counting import Groups
 from raftlog.tools.stats.keys import OverwrittenKeys
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 LEFT_OVERS: Final = "tests/tools/free/test_left_overs.py"
 RAFT_LOGS: Final = "tests/tools/free/test_raft_logs.py"
+FREE: Final = "tests/tools/free/test_free.py"
 DISK: Final = "tests/tools/free/test_disk_usage.py"
 COUNTS: Final = "tests/tools/stats/test_log_stats.py"
 
@@ -35,6 +37,14 @@ def _one_further(right: Wrong) -> Wrong:
 def _all_deleted(found: PartitionNames, offers: Offers) -> None:
     for name in found.of_state(FileState.DELETED, *SEGMENT_KINDS):
         offers.offer(DELETED_FILE, [found.path(name)])
+
+
+def _without_a_stop(covered: Iterable[FileEvidence], _: OffsetAndEpoch, offers: Offers) -> int:
+    return sum(not offers.offer(COVERED_SEGMENT, [file.task.path, *file.task.indexes.values()]) for file in covered)
+
+
+def _by_order(id_: OffsetAndEpoch, newest: OffsetAndEpoch) -> bool:
+    return id_ < newest
 
 
 def _each_name(_: FreedBytes, files: Iterable[DiskFile]) -> int:
@@ -84,6 +94,41 @@ MUTANTS: Final = (
         "KafkaRaftLog#recoverSnapshots",
         swapped(raft_logs, "_covered", _one_further),
         (f"{RAFT_LOGS}::test_the_snapshot_must_reach_the_next_segment",),
+    ),
+    Mutant(
+        "R-free-stop",
+        "no segment is offered after one that must stay",
+        "DECISIONS.md, 88",
+        instead(raft_logs, "_offer_segments", _without_a_stop),
+        (f"{RAFT_LOGS}::test_a_linked_segment_ends_what_is_offered",),
+    ),
+    Mutant(
+        "R-free-order",
+        "a snapshot that ends later is not replaced",
+        "OffsetAndEpoch#compareTo",
+        instead(raft_logs, "_is_replaced", _by_order),
+        (f"{RAFT_LOGS}::test_a_snapshot_that_ends_later_is_not_replaced_by_one_of_a_later_epoch",),
+    ),
+    Mutant(
+        "R-free-unread",
+        "of a log with a file that cannot be read, nothing is offered",
+        "DECISIONS.md, 88",
+        instead(raft_logs, "_is_unknown", lambda _: False),
+        (f"{RAFT_LOGS}::test_a_log_with_a_file_that_cannot_be_read_is_not_touched",),
+    ),
+    Mutant(
+        "R-free-again",
+        "what startup takes again does not count towards --need",
+        "DECISIONS.md, 88",
+        instead_of_property(FreeStep, "is_lasting", lambda _: True),
+        (f"{FREE}::test_whether_it_is_enough_decides_the_exit_code",),
+    ),
+    Mutant(
+        "R-stats-unread",
+        "a snapshot that cannot be read covers nothing",
+        "DECISIONS.md, 89",
+        instead(covering, "_is_readable", lambda *_: True),
+        (f"{COUNTS}::test_a_snapshot_that_cannot_be_read_covers_nothing",),
     ),
     Mutant(
         "R-free-links",

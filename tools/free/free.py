@@ -19,7 +19,7 @@ from raftlog.tools.terminal.verb_output import add_format_option, write_lines, w
 _PROGRAM: Final = "raftlog free"
 _EXIT_CODES: Final = (
     "Exit codes: 0 listed, 1 usage or I/O, 2 a metadata log is damaged, 3 only suspicious findings, or less than --need"
-    " can come free, 130 interrupted."
+    " stays free, 130 interrupted."
 )
 
 
@@ -50,7 +50,7 @@ def make_parser() -> Parser:
         "--need",
         type=_size,
         metavar="SIZE",
-        help="stop once SIZE bytes come free, such as 500M or 8G, and say whether it is enough",
+        help="stop once SIZE bytes come free, such as 500M or 8G; enough is what startup does not take again",
     )
     add_processes_option(parser)
     add_format_option(parser)
@@ -63,7 +63,7 @@ def _show(given: argparse.Namespace, tally: Tally) -> bool | None:
     from raftlog.tools.free.free_lines import FreePlan, json_lines, text_lines
     from raftlog.tools.free.offers import counted
     from raftlog.tools.free.planning import check_one_file_system, offers_of
-    from raftlog.tools.free.surveyed import survey_directories  # Only now: numpy comes with it.
+    from raftlog.tools.free.surveyed import check_locks, survey_directories  # Only now: numpy comes with it.
 
     surveyed = survey_directories(given.paths, given.processes)
     if given.need is not None:
@@ -71,6 +71,7 @@ def _show(given: argparse.Namespace, tally: Tally) -> bool | None:
     for finding in surveyed.findings:
         _report(finding, tally)
     offers = offers_of(surveyed)
+    check_locks(surveyed.log_directories)  # Again: a node that was started meanwhile uses what was found.
     plan = FreePlan(list(counted(offers.found, given.need)), offers.kept, given.need)
     if given.format == "text":
         write_lines(text_lines(plan))

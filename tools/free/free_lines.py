@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of ``raftlog free``: a table per step for people, or JSON lines."""
 
+import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
 import attrs
 
-from raftlog.file_paths import name_of
 from raftlog.tools.free.offers import CountedOffer, Kept
 from raftlog.tools.terminal.json_lines import json_line, path_list_member, path_member
-from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.standard_error import printable, unicode_text
 from raftlog.tools.terminal.text_width import fit_lines
 
 _COLUMNS: Final = ("FREES", "SO FAR")
@@ -36,15 +37,20 @@ class FreePlan:
         return self.offers[-1].total_bytes if self.offers else 0
 
     @property
+    def lasting_bytes(self) -> int:
+        """What comes free and is not taken again by the next startup."""
+        return sum(each.freed_bytes for each in self.offers if each.offer.rule.step.is_lasting)
+
+    @property
     def suffices(self) -> bool | None:
-        """Whether that is as much as the user needs; None if that was not said."""
-        return None if self.need_bytes is None else self.total_bytes >= self.need_bytes
+        """Whether as much as the user needs comes free, and stays free; None if that was not said."""
+        return None if self.need_bytes is None else self.lasting_bytes >= self.need_bytes
 
 
 def text_lines(plan: FreePlan) -> Iterator[str]:
     """Yield the lines for people. Paths are never cut, also on a narrow terminal: they are to be copied."""
     if plan.offers:
-        first = "Nothing was removed. Stop the node first; then remove these in this order, and stop at any line."
+        first = "Nothing was removed. Stop the node first; then remove these in this order, and stop after any."
         yield from fit_lines([first])
     for step, of_step in groupby(plan.offers, key=lambda each: each.offer.rule.step):
         yield ""
@@ -55,7 +61,9 @@ def text_lines(plan: FreePlan) -> Iterator[str]:
             yield from _rows(list(offers), len(str(plan.total_bytes)))
     if plan.kept:
         yield from [*([""] if plan.offers else []), "Never remove these:", ""]
-        yield from fit_lines(f"   {each.path}: {each.reason}" for each in plan.kept)
+        for each in plan.kept:
+            yield f"   {shell_word(each.path)}:"
+            yield from fit_lines([f"      {each.reason}"])
     yield from ([""] if plan.offers or plan.kept else [])
     yield from fit_lines(_last_lines(plan))
 
@@ -66,7 +74,10 @@ def _rows(offers: Sequence[CountedOffer], width: int) -> Iterator[str]:
     yield f"   {_COLUMNS[0]:>{width}}  {_COLUMNS[1]:>{width}}"
     for each in offers:
         numbers = f"{each.freed_bytes:>{width}}  {each.total_bytes:>{width}}"
-        yield f"   {numbers}  {printable(_what(each))}"
+        slash = "/" if each.offer.is_directory else ""
+        yield f"   {numbers}  {shell_word(each.offer.path + slash)}"
+        for path in each.offer.others:
+            yield f"   {'and':>{len(numbers)}}  {shell_word(path)}"
 
 
 def json_lines(plan: FreePlan) -> Iterator[str]:
@@ -94,6 +105,7 @@ def json_lines(plan: FreePlan) -> Iterator[str]:
         None,
         offers=len(plan.offers),
         total_bytes=plan.total_bytes,
+        lasting_bytes=plan.lasting_bytes,
         need_bytes=plan.need_bytes,
         suffices=plan.suffices,
     )
@@ -104,16 +116,38 @@ def _why(each: CountedOffer) -> str:
     return f"{offer.rule.reason} ({offer.detail})" if offer.detail else offer.rule.reason
 
 
-def _what(each: CountedOffer) -> str:
-    suffixes = [f"+ .{name_of(path).partition('.')[2]}" for path in each.offer.others]
-    return " ".join([each.offer.path, *suffixes])
+def shell_word(path: str) -> str:
+    """Return a path as a word that a shell reads as this path, in one line and without invisible characters.
+
+    Bytes that are not UTF-8, and invisible characters, are escaped in ``$'…'``, which bash, zsh and ksh know.
+    """
+    path = f"./{path}" if path.startswith("-") else path
+    if printable(path) == path and unicode_text(path) == path:
+        return shlex.quote(path)
+    return f"$'{''.join(map(_shell_byte, os.fsencode(path)))}'"
+
+
+def _shell_byte(byte: int) -> str:
+    return chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}"
 
 
 def _last_lines(plan: FreePlan) -> Iterable[str]:
-    yield f"{plan.total_bytes} bytes come free by {len(plan.offers)} removals." if plan.offers else "Nothing to offer."
+    count = len(plan.offers)
+    if plan.offers:
+        yield f"{plan.total_bytes} bytes come free by {count} {'removal' if count == 1 else 'removals'}."
+    else:
+        yield "Nothing has to be removed." if plan.need_bytes == 0 else "Nothing to offer."
+    files = [file for each in plan.offers for file in each.offer.files]
+    if len({file.identity[0] for file in files}) > 1:
+        yield "They are on several file systems, and the sums count all of them."
+    if any(file.link_count > 1 for file in files):
+        yield "A file with several names (hard links) comes free with the last of its names, and with none before."
+    if again := plan.total_bytes - plan.lasting_bytes:
+        yield f"The next startup takes {again} of them again; {plan.lasting_bytes} stay free."
     if plan.need_bytes is not None:
+        missing = plan.need_bytes - plan.lasting_bytes
         yield (
             f"That is enough: {plan.need_bytes} are needed."
             if plan.suffices
-            else (f"That is not enough: {plan.need_bytes} are needed, {plan.need_bytes - plan.total_bytes} more.")
+            else f"That is not enough: {plan.need_bytes} are needed, {missing} more than what stays free."
         )

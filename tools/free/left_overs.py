@@ -19,8 +19,11 @@ from raftlog.storage.segments.damaged_files import is_half_copied
 from raftlog.tools.free.offers import Offers
 from raftlog.tools.free.rules import DELETED_FILE, HALF_COPIED, ORPHAN_INDEX, PARTIAL_COMPACTION, STRAY_PRODUCERS
 
+COPY_FIRST: Final = "startup removes it: copy it elsewhere first"
+"""What to do with a file that may be the last copy, and that Kafka's startup does not keep."""
 _SET_ASIDE: Final = re.compile(r".+\.(?:damaged|torn|superseded)-[0-9-]+")
 """Names under which raftlog sets bytes aside (``raftlog.storage.segments.damaged_files``)."""
+_VANISHING: Final = frozenset({FileState.DELETED, FileState.PART, FileState.CLEANED})
 _INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 
@@ -59,9 +62,19 @@ class PartitionNames:
         return bool(self.of_state(FileState.SWAP, *SEGMENT_KINDS))
 
     @property
+    def has_vanishing_files(self) -> bool:
+        """Whether Kafka's startup removes some, without a look at what is in them."""
+        return any(each.state in _VANISHING for each in self.names.values())
+
+    @property
     def base_offsets(self) -> list[int]:
         """The base offsets of the current segments, ascending."""
         return sorted(_bases(self.of_state(FileState.CURRENT, FileKind.LOG)))
+
+    @property
+    def last_base_offset(self) -> int:
+        """The base offset of the last current segment; -1 if there is none."""
+        return max(self.base_offsets, default=-1)
 
 
 def offer_left_overs(found: PartitionNames, offers: Offers) -> None:
@@ -71,14 +84,15 @@ def offer_left_overs(found: PartitionNames, offers: Offers) -> None:
         StorageError: a file cannot be looked up.
     """
     for name in found.others:
-        if is_half_copied(name):
+        if is_half_copied(name) and not found.has_swap_files:
             offers.offer(HALF_COPIED, [found.path(name)])
         elif _SET_ASIDE.fullmatch(name):
             offers.keep(found.path(name), "bytes that raftlog set aside: they may be the last copy of their records")
+    _keep_cut_off(found, offers)
     if found.has_swap_files:
-        names = found.of_state(FileState.SWAP, FileKind.LOG)
+        names = found.of_state(FileState.SWAP, *SEGMENT_KINDS)
         for name in names:
-            offers.keep(found.path(name), "startup takes this segment in place of others: let Kafka finish that first")
+            offers.keep(found.path(name), "startup takes this file in place of others: let Kafka finish that first")
         return
     _offer_deleted(found, offers)
     for name in found.of_state(FileState.CLEANED, *SEGMENT_KINDS):
@@ -94,19 +108,24 @@ def offer_left_overs(found: PartitionNames, offers: Offers) -> None:
 
 
 def _offer_deleted(found: PartitionNames, offers: Offers) -> None:
-    """Offer segments that were deleted; but one from the last segment's place on may have what the log has lost.
+    """Offer segments that were deleted, before the last segment's place.
 
     Kafka renames segments like this if they were compacted or expired, and also if the log was truncated before them.
     A truncated log's last segment starts at or before the place of the truncation.
     """
-    last_base = max(found.base_offsets, default=-1)
     for name, segment in found.of_state(FileState.DELETED, *SEGMENT_KINDS).items():
-        base = segment.base_offset or 0
-        if base < last_base:
+        if (segment.base_offset or 0) < found.last_base_offset:
             offers.offer(DELETED_FILE, [found.path(name)])
-        elif segment.kind is FileKind.LOG:
-            reason = f"it was cut off from a log whose last segment starts at {last_base}" if last_base >= 0 else ""
-            offers.keep(found.path(name), f"{reason or 'its log has no segment'}: it may have the last copy of records")
+
+
+def _keep_cut_off(found: PartitionNames, offers: Offers) -> None:
+    """Keep deleted segments from the last segment's place on: they may have what the log has lost."""
+    last_base = found.last_base_offset
+    reason = f"it was cut off from a log whose last segment starts at {last_base}"
+    reason = reason if last_base >= 0 else "its log has no segment"
+    for name, segment in found.of_state(FileState.DELETED, FileKind.LOG).items():
+        if (segment.base_offset or 0) >= last_base:
+            offers.keep(found.path(name), f"{reason}, and may have the last copy of records; {COPY_FIRST}")
 
 
 def _bases(names: Mapping[str, FileName]) -> Iterable[int]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What may be removed, and what looks as if it might but must stay."""
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
 from raftlog.errors import MissingFileError
+from raftlog.file_paths import name_of
 from raftlog.tools.free.disk_usage import DiskFile, FreedBytes, disk_file
 from raftlog.tools.free.rules import FREE_RULES, FreeRule
 
@@ -75,24 +75,33 @@ class Offers:
     found: list[Offer] = attrs.field(factory=list)
     kept: list[Kept] = attrs.field(factory=list)
 
-    def offer(self, rule: FreeRule, paths: Sequence[str], detail: str = "") -> None:
-        """Offer files that go together, unless they are gone meanwhile, are symbolic links, or take no room.
+    def offer(self, rule: FreeRule, paths: Sequence[str], detail: str = "") -> str:
+        """Offer files that go together: all of them, or none if one is gone or no regular file, or if none takes room.
 
         Args:
             rule: why.
             paths: of the files, in the order in which to remove them.
             detail: what more there is to say.
 
+        Returns:
+            Why they are not offered; empty if they are.
+
         Raises:
             StorageError: one cannot be looked up.
         """
         files = []
         for path in paths:
-            with contextlib.suppress(MissingFileError):
-                files.append(disk_file(path))
-        there = tuple(file for file in files if file is not None)
-        if len(there) == len(files) and any(file.allocated_bytes for file in there):
-            self.found.append(Offer(rule, there[0].path, there, detail))
+            try:
+                file = disk_file(path)
+            except MissingFileError:
+                return f"{name_of(path)} was removed meanwhile"
+            if file is None:
+                return f"{name_of(path)} is not a regular file, and may lead elsewhere"
+            files.append(file)
+        if not any(file.allocated_bytes for file in files):
+            return "no block of the disk is allocated for it"
+        self.found.append(Offer(rule, files[0].path, tuple(files), detail))
+        return ""
 
     def keep(self, path: str, reason: str) -> None:
         """Note that a file or directory must stay."""

@@ -45,7 +45,8 @@ def offers_of(surveyed: SurveyedDirectories) -> Offers:
             offers.keep(names.directory, reason)
             continue
         log = surveyed.raft_logs.get(names.directory)
-        if log is None and names.of_state(FileState.CURRENT, FileKind.QUORUM_STATE):
+        is_metadata = names.of_state(FileState.CURRENT, FileKind.QUORUM_STATE) or _is_of_metadata(names.directory)
+        if log is None and is_metadata:
             offers.keep(names.directory, "the metadata log could not be judged")
             continue
         if log is None or log.damage is None:

@@ -15,6 +15,11 @@ class FreeStep(enum.Enum):
     WRITTEN_AGAIN = "Written again at the next startup, which needs the room again"
 
     @property
+    def is_lasting(self) -> bool:
+        """Whether what comes free stays free when the node starts."""
+        return self is not FreeStep.WRITTEN_AGAIN
+
+    @property
     def number(self) -> int:
         """The place among the steps, from 1."""
         return list(FreeStep).index(self) + 1

@@ -34,12 +34,15 @@ class SurveyedDirectories:
         deleted: the directories of deleted partitions, in the same order.
         raft_logs: the metadata logs, by their directories.
         findings: all findings above or at harmless, about metadata logs, their log directories and the listing.
+        log_directories: whose locks tell whether a node runs: those of the paths, and those that partitions are in if
+            a symbolic link leads to them.
     """
 
     partitions: Sequence[PartitionNames]
     deleted: Sequence[str]
     raft_logs: dict[str, JudgedLog]
     findings: Sequence[Finding]
+    log_directories: Sequence[str] = ()
 
 
 def survey_directories(paths: Sequence[str], processes: int) -> SurveyedDirectories:
@@ -59,8 +62,10 @@ def survey_directories(paths: Sequence[str], processes: int) -> SurveyedDirector
     search = DirectorySearch(DirectoryListing())
     search.add(paths)
     found = search.directories()
-    for directory in sorted({each.place.log_directory for each in found}):
-        check_not_locked(directory)
+    named = {each.place.log_directory for each in found}
+    links = {os.path.dirname(os.path.realpath(each.path)) for each in found if each.is_partition}  # noqa: PTH120
+    log_directories = sorted(named | links)
+    check_locks(log_directories)
     partitions = [each.path for each in found if each.is_partition]
     problems = [each for each in search.problems if not _is_deleted(each.path)]
     raft_logs, findings = _judged(paths, processes)
@@ -69,7 +74,19 @@ def survey_directories(paths: Sequence[str], processes: int) -> SurveyedDirector
         sorted(each.path for each in search.problems if _is_deleted(each.path)),
         raft_logs,
         list(dict.fromkeys([*problems, *findings])),
+        log_directories,
     )
+
+
+def check_locks(log_directories: Iterable[str]) -> None:
+    """Check that no node runs in log directories.
+
+    Raises:
+        DirectoryLockedError: one does.
+        StorageError: the lock's file cannot be read.
+    """
+    for directory in log_directories:
+        check_not_locked(directory)
 
 
 def _judged(paths: Iterable[str], processes: int) -> tuple[dict[str, JudgedLog], list[Finding]]:
@@ -78,11 +95,13 @@ def _judged(paths: Iterable[str], processes: int) -> tuple[dict[str, JudgedLog],
     places = group_by_place(survey_all(_tasks(paths, problems), processes))
     logs: dict[str, JudgedLog] = {}
     findings = [each for each in problems if not _is_deleted(each.path)]
-    for judged in judge_in_groups(places):
+    groups = list(judge_in_groups(places))
+    for judged in groups:
         findings += judged.findings
-        for evidence in judged.places:
-            if evidence.is_raft and evidence.place.topic:
-                logs[_directory(evidence)] = JudgedLog.of(evidence, judged.of_each_file)
+    of_each_file = [*problems, *findings, *(each for judged in groups for each in judged.of_each_file)]
+    for evidence in (each for judged in groups for each in judged.places):
+        if evidence.is_raft and evidence.place.topic:
+            logs[_directory(evidence)] = JudgedLog.of(evidence, dict.fromkeys(of_each_file))
     return logs, findings
 
 

@@ -18,6 +18,8 @@ _COMPUTE: Final[Any] = pc
 """Arrow makes these functions when it is imported, so a type checker does not see them."""
 MOST_KEYS: Final = 1 << 20
 """How many keys of a partition are told apart, by digests of 128 bits: about 150 MiB."""
+MOST_PREFIX_BYTES: Final = 1024
+"""The greatest size of a prefix: keys may be large, and a prefix is kept for each group."""
 _DIGEST_BYTES: Final = 16
 """The size of a digest. Shorter keys stand for themselves, so that no key is taken for a digest."""
 
@@ -28,7 +30,8 @@ class KeyPrefix:
 
     Attributes:
         size_bytes: the first so many bytes; None for a separator.
-        separator: all bytes before the first occurrence of these, or all; empty for a size.
+        separator: all bytes before the first occurrence of these, or all, but at most ``MOST_PREFIX_BYTES``; empty for
+            a size.
     """
 
     size_bytes: int | None = None
@@ -39,7 +42,7 @@ class KeyPrefix:
         if self.size_bytes is not None:
             return _COMPUTE.binary_slice(keys, 0, self.size_bytes)
         parts = _COMPUTE.split_pattern(keys, pattern=self.separator, max_splits=1)
-        return _COMPUTE.list_element(parts, 0)
+        return _COMPUTE.binary_slice(_COMPUTE.list_element(parts, 0), 0, MOST_PREFIX_BYTES)
 
 
 def add_prefixes(groups: Groups, keys: pa.Array, prefix: KeyPrefix, sizes: "Longs") -> None:
@@ -85,11 +88,16 @@ class OverwrittenKeys:
     without_key: int = 0
     is_exact: bool = True
     _last_sizes: dict[bytes, int] = attrs.field(factory=dict, init=False)
+    _ended_count: int = attrs.field(default=0, init=False)
 
     @property
     def key_count(self) -> int:
         """How many keys are told apart."""
-        return len(self._last_sizes)
+        return self._ended_count or len(self._last_sizes)
+
+    def end(self) -> None:
+        """Give the memory of the keys back, and keep the counts; nothing may be added any more."""
+        self._ended_count, self._last_sizes = self.key_count, {}
 
     def add(self, keys: pa.Array, sizes: "Longs") -> None:
         """Add records in the order of their offsets.

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from raftlog.errors import DecodeError, MissingExtraError, StorageError, fresh_copy
-from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split_runs
 from raftlog.records.batches.legacy import LegacyBatch
@@ -30,6 +29,7 @@ from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.auditing.unread_files import unread
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.stats.counting import BATCH_SUMS, RECORD_SUMS, Groups, Sizes
+from raftlog.tools.stats.covering import SnapshotStats, snapshot_stats
 from raftlog.tools.stats.keys import KeyPrefix, OverwrittenKeys, add_prefixes
 from raftlog.tools.stats.record_types import type_codes, type_name
 
@@ -62,27 +62,6 @@ class StatsRequest:
     def columns(self) -> tuple[str, ...]:
         """The columns of records that are unpacked."""
         return ("key", "value") if self.compaction or self.groupings & _BY_RECORD else ()
-
-
-@attrs.define
-class SnapshotStats:
-    """What a snapshot of a metadata log saves.
-
-    Attributes:
-        place: the directory of the log.
-        newest: the id of the newest snapshot by its name.
-        size_bytes: of that snapshot.
-        older_bytes: of all other snapshots.
-        covered_bytes: of batches that end at or below its end.
-        later_bytes: of all other sound batches.
-    """
-
-    place: Place
-    newest: OffsetAndEpoch | None = None
-    size_bytes: int = 0
-    older_bytes: int = 0
-    covered_bytes: int = 0
-    later_bytes: int = 0
 
 
 @attrs.define
@@ -131,12 +110,11 @@ def count_logs(paths: Iterable[str], request: StatsRequest, report: Callable[[Fi
             report(found)
         elif found.state is FileState.CURRENT:
             tasks.append(found)
-    for task in tasks:  # How much of a log they cover must be known when it is read.
-        if task.kind is FileKind.SNAPSHOT and task.snapshot_id is not None:
-            counter.note_snapshot(task, task.snapshot_id)
+    counter.note_snapshots(task for task in tasks if task.kind is FileKind.SNAPSHOT and task.snapshot_id is not None)
     for task in tasks:
         if task.kind is FileKind.LOG:
             counter.take_segment(task)
+    counter.end_partition()
     return counter.stats
 
 
@@ -155,6 +133,20 @@ class _Counter:
             }
         )
 
+    def note_snapshots(self, tasks: Iterable[SurveyTask]) -> None:
+        """Find what covers each log: this must be known when it is read."""
+        by_place: dict[Place, list[SurveyTask]] = {}
+        for task in tasks:
+            by_place.setdefault(task.place, []).append(task)
+        for place, found in by_place.items():
+            self._add_snapshot_stats(snapshot_stats(place, found))
+
+    def end_partition(self) -> None:
+        """Give the keys of a partition back once all of its segments are counted."""
+        if self._keys is not None:
+            self._keys.end()
+        self._keys = None
+
     def take_segment(self, task: SurveyTask) -> None:
         """Count a segment; those of one place come one after the other, in order."""
         self._begin(task)
@@ -170,9 +162,11 @@ class _Counter:
     def _begin(self, task: SurveyTask) -> None:
         if task.place == self._place:
             return
-        self._place, self._keys = task.place, None
+        self.end_partition()
+        self._place = task.place
         if self._is_metadata(task):
-            self._snapshot_stats(task.place)
+            if task.place not in self._snapshots:
+                self._add_snapshot_stats(SnapshotStats(task.place))
         elif self._request.compaction:
             self._keys = OverwrittenKeys()
             self.stats.compaction.append((task.place, self._keys))
@@ -180,20 +174,9 @@ class _Counter:
     def _is_metadata(self, task: SurveyTask) -> bool:
         return task.is_raft or task.place.topic == METADATA_TOPIC
 
-    def _snapshot_stats(self, place: Place) -> SnapshotStats:
-        if place not in self._snapshots:
-            self._snapshots[place] = SnapshotStats(place)
-            self.stats.snapshots.append(self._snapshots[place])
-        return self._snapshots[place]
-
-    def note_snapshot(self, task: SurveyTask, snapshot_id: OffsetAndEpoch) -> None:
-        """Note how large a snapshot is, and whether it is the newest one."""
-        stats = self._snapshot_stats(task.place)
-        if stats.newest is None or snapshot_id > stats.newest:
-            stats.older_bytes += stats.size_bytes
-            stats.newest, stats.size_bytes = snapshot_id, task.size_bytes
-        else:
-            stats.older_bytes += task.size_bytes
+    def _add_snapshot_stats(self, found: SnapshotStats) -> None:
+        self._snapshots[found.place] = found
+        self.stats.snapshots.append(found)
 
     def _take_piece(
         self, task: SurveyTask, piece: BatchRun | LegacyBatch | TornTail | ZeroPadding | Corruption
@@ -258,10 +241,10 @@ class _Counter:
         if "partition" in self.stats.groups:
             self.stats.groups["partition"].add(task.place, totals)
         if (snapshot := self._snapshots.get(task.place)) is not None and self._is_metadata(task):
-            end = 0 if snapshot.newest is None else snapshot.newest.offset
-            covered = int(sizes[table.end_offsets[is_sound] <= end].sum())
-            snapshot.covered_bytes += covered
-            snapshot.later_bytes += totals[2] - covered
+            if snapshot.covers(task.next_base_offset):
+                snapshot.covered_bytes += totals[2]
+            else:
+                snapshot.later_bytes += totals[2]
 
     def _batch_codes(self, table: BatchTable) -> "Iterator[tuple[str, Longs]]":
         groups = self.stats.groups

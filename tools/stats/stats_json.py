@@ -60,6 +60,7 @@ def json_lines(stats: LogStats) -> Iterator[str]:
             epoch=None if each.newest is None else each.newest.epoch,
             size_bytes=each.size_bytes,
             older_bytes=each.older_bytes,
+            unreadable=each.unreadable,
             covered_bytes=each.covered_bytes,
             later_bytes=each.later_bytes,
         )

@@ -7,8 +7,9 @@ from typing import Any, Final
 from raftlog.tools.auditing.evidence import Place
 from raftlog.tools.spark.rows.arrays import codec_label
 from raftlog.tools.stats.counting import Groups, SizeSummary
+from raftlog.tools.stats.covering import SnapshotStats
 from raftlog.tools.stats.keys import OverwrittenKeys
-from raftlog.tools.stats.log_stats import HOUR_MS, LogStats, SnapshotStats
+from raftlog.tools.stats.log_stats import HOUR_MS, LogStats
 from raftlog.tools.terminal.json_lines import text_or_base64
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.text_width import fit_lines
@@ -142,16 +143,15 @@ def _snapshot_lines(found: Sequence[SnapshotStats]) -> Iterator[str]:
     for each in found:
         yield ""
         if each.newest is None:
-            lines = [
-                f"{place_text(each.place)}: no snapshot; a new one would take the place of {each.later_bytes} bytes"
-            ]
+            lines = [f"{place_text(each.place)}: no snapshot that covers anything; {each.later_bytes} bytes of batches"]
         else:
-            name = (
-                f"the newest snapshot ends at {each.newest.offset}, epoch {each.newest.epoch}: {each.size_bytes} bytes"
-            )
+            id_ = f"ends at {each.newest.offset}, epoch {each.newest.epoch}"
+            name = f"the newest readable snapshot {id_}: {each.size_bytes} bytes"
             lines = [
                 f"{place_text(each.place)}: {name}",
-                f"  it covers {each.covered_bytes} bytes of batches, which could go, and {each.older_bytes} bytes of"
-                f" older snapshots; {each.later_bytes} bytes of batches are after it",
+                f"  it covers {each.covered_bytes} bytes of batches in whole segments, and {each.older_bytes} bytes of"
+                f" older snapshots; {each.later_bytes} bytes of batches are in the last segment or not covered",
             ]
+        if each.unreadable:
+            lines.append(f"  {each.unreadable} newer snapshots cannot be read to their end, and cover nothing")
         yield from fit_lines(lines)

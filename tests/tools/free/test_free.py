@@ -7,13 +7,23 @@ import json
 import os
 import resource
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from raftlog.errors import DirectoryLockedError
 from raftlog.tools.free import planning
-from raftlog.tools.free.rules import FREE_RULES
+from raftlog.tools.free.disk_usage import DiskFile
+from raftlog.tools.free.free_lines import FreePlan, shell_word, text_lines
+from raftlog.tools.free.offers import Offer, counted
+from raftlog.tools.free.rules import FREE_RULES, INDEX
+from raftlog.tools.free.surveyed import survey_directories
+from raftlog.tools.terminal.standard_error import printable
 from tests.checkout import ROOT
 from tests.tools.console import COMMAND, run
 from tests.tools.free.made_directories import (
@@ -57,7 +67,8 @@ def test_text_has_the_same_offers(tmp_path: Path) -> None:
     """Each path of the JSON lines is in the table, in the same order, with what comes free."""
     node = copied_node(tmp_path)
     text = run("free", "-j1", node).text
-    positions = [text.index(each["path"]) for each in free(node) if each["kind"] == "offer"]
+    offers = [each for each in free(node) if each["kind"] == "offer"]
+    positions = [text.index(path) for each in offers for path in (each["path"], *each["others"])]
     assert positions == sorted(positions)
     assert "1. " not in text
     assert text.index("2. Covered") < text.index("3. Written again")
@@ -72,6 +83,19 @@ def test_paths_are_whole_on_a_narrow_terminal(tmp_path: Path, monkeypatch: pytes
     assert all(each["path"] in text for each in free(node) if each["kind"] == "offer")
 
 
+@given(st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & set(b"\0")))
+@example(b"-rf")
+@example(b"~")
+@example(b"it's $(x)`y` \\ *\n\xff")
+@example("\u202e7".encode())
+def test_a_shell_reads_each_path_as_it_is(name: bytes) -> None:
+    """Any name, in one line; a first hyphen does not make it an option."""
+    word = shell_word(os.fsdecode(name))
+    assert printable(word) == word
+    done = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
+    assert done.stdout == (b"./" + name if name.startswith(b"-") else name)
+
+
 def test_a_need_stops_the_list(tmp_path: Path) -> None:
     """At the last byte that is needed nothing more is offered; one byte more needs the next offer."""
     node = copied_node(tmp_path)
@@ -84,13 +108,27 @@ def test_a_need_stops_the_list(tmp_path: Path) -> None:
 
 
 def test_whether_it_is_enough_decides_the_exit_code(tmp_path: Path) -> None:
-    """Exit code 0 if all that is needed can come free, and 3 if one byte is missing."""
+    """Exit code 0 if all that is needed comes free and stays free, and 3 if one byte is missing."""
     node = copied_node(tmp_path)
-    total = free(node)[-1]["total_bytes"]
-    enough, short = (run("free", "-j1", node, "--need", str(need)) for need in (total, total + 1))
+    *_, summary = free(node)
+    lasting = summary["lasting_bytes"]
+    assert lasting == sum(each["freed_bytes"] for each in free(node)[:-1] if each.get("step") in {1, 2})
+    assert lasting < summary["total_bytes"]
+    enough, short = (run("free", "-j1", node, "--need", str(need)) for need in (lasting, lasting + 1))
     assert (enough.exit_code, short.exit_code) == (0, 3)
     assert "That is enough" in enough.text
+    assert "3. Written" not in enough.text
     assert "1 more" in short.text
+    assert f"; {lasting} stay free" in short.text
+    assert [free(node, "--need", str(need))[-1]["suffices"] for need in (lasting, lasting + 1)] == [True, False]
+
+
+def test_without_a_need_nothing_has_to_go(tmp_path: Path) -> None:
+    """For no byte, nothing is listed, which is not the same as that nothing can be."""
+    outcome = run("free", "-j1", copied_node(tmp_path), "--need", "0")
+    assert outcome.exit_code == 0
+    assert "Nothing has to be removed" in outcome.text
+    assert "Nothing to offer" not in outcome.text
 
 
 def test_a_deleted_partition_is_offered_as_a_whole(tmp_path: Path) -> None:
@@ -98,6 +136,8 @@ def test_a_deleted_partition_is_offered_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
     gone = partition(tmp_path / f"orders-0.{'a' * 32}-delete", "00000000000000000000.log", "00000000000000000000.index")
     partition(tmp_path / "orders-0", "00000000000000000000.log")
+    for name in ("orders-3-delete", "orders-3.7-delete", f"orders-03.{'a' * 32}-delete"):  # Kafka writes no such name.
+        partition(tmp_path / name, "00000000000000000000.log")
     deleted = "00000000000000000000.log.deleted"
     others = [f"orders-1.{'b' * 32}-stray", f"orders-2.{'b' * 32}-future"]
     for name in others:
@@ -106,6 +146,7 @@ def test_a_deleted_partition_is_offered_as_a_whole(tmp_path: Path) -> None:
     assert (offer["path"], offer["is_directory"], offer["size_bytes"]) == (str(gone), True, 2)
     assert offered_by("deleted-partition", tmp_path) == [gone.name]
     assert set(kept(tmp_path)) == set(others)
+    assert f"  {gone}/\n" in run("free", "-j1", tmp_path).text
 
 
 def test_a_metadata_log_is_never_a_deleted_partition(tmp_path: Path) -> None:
@@ -132,12 +173,47 @@ def test_a_damaged_log_gives_exit_code_2(tmp_path: Path) -> None:
 def test_a_running_node_is_refused(tmp_path: Path) -> None:
     """While a process holds the lock, removing files would be wrong: one line, and exit code 1."""
     node = copied_node(tmp_path)
-    with (node / ".lock").open("w") as file:
-        script = f"import sys\nfrom raftlog.tools.command_line import main\nsys.exit(main(['free', {str(node)!r}]))"
-        fcntl.lockf(file, fcntl.LOCK_EX)
-        done = subprocess.run([COMMAND[0], "-c", script], capture_output=True, text=True)
+    with locked(node):
+        done = subprocess.run([*COMMAND, "free", "-j1", str(node)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"raftlog free: {node}: its node is running: stop it first"]
+
+
+def test_the_lock_of_the_directory_that_a_link_leads_to_counts(tmp_path: Path) -> None:
+    """A partition's directory that is named by a symbolic link is in the log directory of another node."""
+    node = copied_node(tmp_path)
+    link = tmp_path / "other" / LOG
+    link.parent.mkdir()
+    link.symlink_to(log_of(node))
+    assert str(node) in survey_directories([str(link)], 1).log_directories
+    with locked(node):
+        done = subprocess.run([*COMMAND, "free", "-j1", str(link)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [f"raftlog free: {node}: its node is running: stop it first"]
+
+
+def test_a_node_that_is_started_meanwhile_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is looked at again after the audit, before anything is printed."""
+    looks: list[str] = []
+
+    def starting(directory: str) -> None:
+        looks.append(directory)
+        if len(looks) > 1:
+            raise DirectoryLockedError(directory)
+
+    node = copied_node(tmp_path)
+    monkeypatch.setattr("raftlog.tools.free.surveyed.check_not_locked", starting)
+    outcome = run("free", "-j1", node)
+    assert (outcome.exit_code, outcome.output) == (1, b"")
+    assert looks == [str(node)] * 2
+
+
+@contextmanager
+def locked(node: Path) -> Iterator[None]:
+    """Hold the lock of a log directory, as its node does."""
+    with (node / ".lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.mark.parametrize(
@@ -149,6 +225,22 @@ def test_only_local_directories_are_taken(path: str, cause: str, tmp_path: Path)
     outcome = run("free", path if "://" in path else tmp_path / path)
     assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
     assert cause in outcome.messages
+
+
+def test_sums_say_what_they_do_not_show(tmp_path: Path) -> None:
+    """A file with another name elsewhere frees nothing; files on two file systems are added up, which is said."""
+    node = copied_node(tmp_path)
+    assert "several" not in run("free", "-j1", node).text
+    (tmp_path / "other name").hardlink_to(log_of(node) / "00000000000000000151-0000000004.checkpoint")
+    (linked,) = (each for each in free(node) if each.get("path", "").endswith("151-0000000004.checkpoint"))
+    assert linked["freed_bytes"] == 0
+    assert "several names" in run("free", "-j1", node).text
+    files = [DiskFile(name, 1, 512, (device, 1), 1) for device, name in enumerate("ab")]
+    plan = FreePlan(list(counted(Offer(INDEX, file.path, (file,)) for file in files)), [])
+    assert any("several file systems" in line for line in text_lines(plan))
+    plan = FreePlan(list(counted([Offer(INDEX, "a", (files[0],))])), [])
+    assert "512 bytes come free by 1 removal." in list(text_lines(plan))
+    assert not any("several" in line for line in text_lines(plan))
 
 
 def test_a_need_is_about_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,9 @@ NAMES = st.builds(
 class _Named(Offers):
     """Notes offers without looking at files."""
 
-    def offer(self, rule: FreeRule, paths: Sequence[str], detail: str = "") -> None:
+    def offer(self, rule: FreeRule, paths: Sequence[str], detail: str = "") -> str:
         self.names |= {(rule.id, path.rpartition("/")[2]) for path in paths}
+        return ""
 
     names: set[tuple[str, str]]
 
@@ -72,6 +73,7 @@ def test_a_deleted_segment_is_offered_below_the_last_segment_only(tmp_path: Path
     path = partition(tmp_path / "orders-0", SEGMENT, SECOND, *deleted)
     assert offered(path) == [("deleted-file", deleted[0])]
     assert set(kept(path)) == set(deleted[1:])
+    assert all("startup removes it: copy it elsewhere first" in reason for reason in kept(path).values())
 
 
 def test_without_a_segment_each_deleted_one_stays(tmp_path: Path) -> None:
@@ -95,8 +97,10 @@ def test_with_a_swap_file_nothing_is_offered(name: str, tmp_path: Path) -> None:
     cleaned = f"{SEGMENT}.cleaned"
     path = partition(tmp_path / "orders-0", SEGMENT, SECOND, cleaned, f"{SEGMENT}.deleted")
     assert offered_by("partial-compaction", path) == [cleaned]
-    partition(path, name)
+    cut_off = f"{SECOND}.deleted"
+    partition(path, name, cut_off)
     assert offered(path) == []
+    assert "copy it elsewhere first" in kept(path)[cut_off]
 
 
 def test_an_index_without_its_segment_is_offered(tmp_path: Path) -> None:

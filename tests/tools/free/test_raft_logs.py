@@ -19,6 +19,7 @@ from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.tools.free.offers import counted
 from raftlog.voters.voter_set import VoterSet
+from tests.golden_files import GOLDEN
 from tests.tools.free.made_directories import (
     LOG,
     copied_node,
@@ -77,6 +78,7 @@ def made_log(path: Path, steps: list[tuple[int, bool]]) -> None:
             last_timestamp = RecordBatch(data).max_timestamp
             if is_snapshot and (writer := begin_snapshot(log, machine, offset, now_ms=last_timestamp)) is not None:
                 with writer:
+                    writer.append([b"state"], last_timestamp)
                     writer.freeze(last_timestamp)
 
 
@@ -123,6 +125,88 @@ def test_covered_segments_are_those_of_a_plain_loop(steps: list[tuple[int, bool]
         assert offered_by("old-snapshot", Path(folder)) == sorted(each.name for each in path.glob("*.checkpoint"))[:-1]
 
 
+@settings(max_examples=15)
+@given(STEPS, st.data())
+def test_no_segment_is_offered_after_one_that_must_stay(steps: list[tuple[int, bool]], data: st.DataObject) -> None:
+    """If a segment is a symbolic link, or has no byte: those offered are the first ones, without a gap."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / LOG
+        made_log(path, steps)
+        names = sorted(each.name for each in path.glob("*.log"))
+        number, is_link = data.draw(st.integers(0, len(names) - 1)), data.draw(st.booleans())
+        offered_before = [name for name in offered_by("covered-segment", Path(folder)) if name.endswith(".log")]
+        spoilt = path / names[number]
+        if is_link:
+            spoilt.rename(Path(folder) / "elsewhere")
+            spoilt.symlink_to(Path(folder) / "elsewhere")
+        else:
+            spoilt.write_bytes(b"")
+        found = [name for name in offered_by("covered-segment", Path(folder)) if name.endswith(".log")]
+        assert found == names[: len(found)]
+        assert spoilt.name not in found
+        if is_link:
+            assert found == offered_before[:number]
+            assert (spoilt.name in kept(Path(folder))) == (number < len(offered_before))
+
+
+@pytest.mark.parametrize(("base", "expected"), [(0, []), (102, [0]), (203, [0, 102])])
+def test_a_linked_segment_ends_what_is_offered(base: int, expected: list[int], tmp_path: Path) -> None:
+    """Of a real node with three segments, two of which are covered: those before the symbolic link."""
+    log = Path(shutil.copytree(GOLDEN / "wire/data/n2" / LOG, tmp_path / LOG))
+    linked = log / f"{base:020}.log"
+    linked.rename(tmp_path / "elsewhere")
+    linked.symlink_to(tmp_path / "elsewhere")
+    found = [name for name in offered_by("covered-segment", log) if name.endswith(".log")]
+    assert found == [f"{each:020}.log" for each in expected]
+    assert ("regular file" in kept(log).get(linked.name, "")) == (base < 203)
+
+
+@pytest.mark.parametrize("target", ["missing", NEWEST], ids=["nowhere", "loop"])
+def test_a_log_with_a_file_that_cannot_be_read_is_not_touched(target: str, tmp_path: Path) -> None:
+    """A symbolic link to nowhere or to itself, in place of the newest snapshot."""
+    node = copied_node(tmp_path)
+    newest = log_of(node) / NEWEST
+    newest.unlink()
+    newest.symlink_to(target)
+    assert offered(node) == []
+    assert "file-unreadable" in kept(node)[LOG]
+
+
+def test_after_a_fault_of_raftlog_itself_nothing_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that fails might have found damage."""
+
+    def failing(_: object) -> None:
+        raise ZeroDivisionError
+
+    node = copied_node(tmp_path)
+    monkeypatch.setattr("raftlog.tools.auditing.judgement.partition_rules.judge_partition", failing)
+    assert offered(node) == []
+    assert "audit-failed" in kept(node)[LOG]
+
+
+def test_a_snapshot_that_ends_later_is_not_replaced_by_one_of_a_later_epoch(tmp_path: Path) -> None:
+    """The order of ids has the epoch first; neither the one that ends later, nor a deleted one like it, is offered."""
+    node = copied_node(tmp_path)
+    later = f"{240:020}-{3:010}.checkpoint"
+    shutil.copyfile(log_of(node) / NEWEST, log_of(node) / later)
+    names = [f"{end:020}-0000000003.checkpoint.deleted" for end in (230, 231)]
+    for name in names:
+        (log_of(node) / name).write_bytes(b"x")
+    assert offered_by("old-snapshot", node) == [OLDEST, MIDDLE]
+    assert later in kept(node)
+    assert offered_by("deleted-snapshot", node) == names[:1]
+
+
+def test_with_a_swap_file_nothing_of_the_log_is_offered(tmp_path: Path) -> None:
+    """Snapshots, segments, producer snapshots, indexes and copies that raftlog did not finish stay, too."""
+    node = copied_node(tmp_path)
+    (log_of(node) / f"{FIRST[0]}.damaged-7-0.tmp").write_bytes(b"x")
+    assert ("half-copied", f"{FIRST[0]}.damaged-7-0.tmp") in offered(node)
+    (log_of(node) / "00000000000000000193.index.swap").write_bytes(b"x")
+    assert offered(node) == []
+    assert "00000000000000000193.index.swap" in kept(node)
+
+
 def test_what_the_newest_snapshot_covers_is_offered_in_order(tmp_path: Path) -> None:
     """Of a real node: older snapshots, then the first segment with its indexes; never the last one, nor the newest."""
     found = offered(copied_node(tmp_path))
@@ -155,9 +239,11 @@ def test_a_snapshot_without_its_footer_covers_nothing(tmp_path: Path) -> None:
     assert NEWEST in kept(node)
 
 
-@pytest.mark.parametrize(("end", "is_covered"), [(2, False), (3, True), (4, True)])
-def test_the_snapshot_must_reach_the_next_segment(end: int, is_covered: bool, tmp_path: Path) -> None:
-    """A segment of offsets 0 to 2 is covered by a snapshot that ends at 3 or later."""
+@pytest.mark.parametrize(
+    ("end", "has_data", "is_covered"), [(2, True, False), (3, True, True), (4, True, True), (4, False, False)]
+)
+def test_the_snapshot_must_reach_the_next_segment(end: int, has_data: bool, is_covered: bool, tmp_path: Path) -> None:
+    """A segment of offsets 0 to 2 is covered by a snapshot that ends at 3 or later, and has data as the log does."""
     batches = [leader_change(0, 1, 1).data, *(records(offset, 1, 1) for offset in range(1, 6))]
     config = LogConfig(segment_size_bytes=len(b"".join(batches[:3])))
     with FileLog.open(LocalFileSystem(), str(tmp_path / LOG), config) as log:
@@ -170,9 +256,12 @@ def test_the_snapshot_must_reach_the_next_segment(end: int, is_covered: bool, tm
         writer = begin_snapshot(log, machine, end, now_ms=TIMESTAMP + end - 1)
         assert writer is not None
         with writer:
+            if has_data:
+                writer.append([b"state"], TIMESTAMP + end - 1)
             writer.freeze(TIMESTAMP + end - 1)
     assert sorted(path.name for path in (tmp_path / LOG).glob("*.log")) == [FIRST[0], "00000000000000000003.log"]
     assert (FIRST[0] in offered_by("covered-segment", tmp_path)) == is_covered
+    assert ("no data record" in "".join(kept(tmp_path).values())) == (not has_data)
 
 
 def test_a_renamed_snapshot_covers_nothing(tmp_path: Path) -> None:
@@ -192,6 +281,9 @@ def test_a_damaged_log_is_not_touched(tmp_path: Path) -> None:
     flip(log_of(node) / "00000000000000000193.log", 70)
     assert offered(node) == []
     assert "damaged" in kept(node)[LOG]
+    assert "copy the directory elsewhere first" in kept(node)[LOG]
+    (log_of(node) / f"{NEWEST}.part").unlink()
+    assert "copy" not in kept(node)[LOG]
 
 
 def test_a_torn_tail_does_not_stop_it(tmp_path: Path) -> None:
@@ -226,7 +318,8 @@ def test_without_a_sound_snapshot_an_unfinished_one_stays(tmp_path: Path) -> Non
         path.chmod(0o600)
         flip(path, 70)
     assert offered_by("partial-snapshot", node) == offered_by("deleted-snapshot", node) == []
-    assert LOG in kept(node) or {part, deleted} <= set(kept(node))
+    assert {part, deleted} <= set(kept(node))
+    assert all("copy it elsewhere first" in kept(node)[name] for name in (part, deleted))
 
 
 def test_the_snapshot_of_formatting_stays(tmp_path: Path) -> None:

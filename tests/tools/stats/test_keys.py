@@ -55,7 +55,19 @@ def test_prefixes_are_those_of_each_key(chunks: list[list[tuple[bytes | None, in
     assert {key: list(sums) for key, sums in groups.rows()} == expected
 
 
-@pytest.mark.parametrize(("key", "prefix"), [(b"a:b:c", b"a"), (b":b", b""), (b"ab", b"ab"), (b"", b"")])
+@pytest.mark.parametrize(
+    ("key", "prefix"),
+    [
+        (b"a:b:c", b"a"),
+        (b":b", b""),
+        (b"ab", b"ab"),
+        (b"", b""),
+        *((b"k" * size, b"k" * min(size, 1024)) for size in (1023, 1024, 1025)),
+        (b"k" * 1024 + b":", b"k" * 1024),
+        (b"k" * 1025 + b":", b"k" * 1024),
+    ],
+    ids=["first", "empty", "without", "none", "below", "at", "beyond", "before", "long"],
+)
 def test_the_separator_ends_the_prefix(key: bytes, prefix: bytes) -> None:
     """The first one counts; a key without it is its own prefix."""
     assert KeyPrefix(separator=b":").of(pa.array([key], pa.binary())).to_pylist() == [prefix]

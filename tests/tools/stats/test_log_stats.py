@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``count_logs`` counts what plain loops count, on any log and around any damage."""
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.compression import CompressionType
 from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.tools.auditing.evidence import Place
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.rows.arrays import codec_label
+from raftlog.tools.stats.covering import SnapshotStats
 from raftlog.tools.stats.keys import KeyPrefix
 from raftlog.tools.stats.log_stats import HOUR_MS, LogStats, StatsRequest, count_logs
 from tests.golden_files import GOLDEN
 from tests.tools.made_logs import TIMESTAMP, batch, control_batch, flip, write_log
 from tests.tools.stats.naive_stats import Naive, naive_stats
 
+LOG = "__cluster_metadata-0"
 CODECS = list(CompressionType)
 BATCHES = st.lists(
     st.tuples(
@@ -173,23 +178,82 @@ def test_only_what_is_asked_for_is_unpacked(
     assert bool(stats.compaction) == compaction
 
 
-def test_a_snapshot_covers_batches_up_to_its_end() -> None:
-    """Node 3's newest snapshot ends with its log; older ones count apart; node 1's newest ends inside its log."""
-    path = GOLDEN / "dynamic-quorum/data/n3/__cluster_metadata-0"
-    (found,) = stats_of(path)[0].snapshots
-    sizes = {each.name: each.stat().st_size for each in path.glob("*.checkpoint")}
-    newest = max(sizes)
-    assert found.newest is not None
-    assert (found.newest.offset, found.size_bytes) == (230, sizes.pop(newest))
-    assert found.older_bytes == sum(sizes.values())
-    batches = [each for each in _pieces(path) if isinstance(each, RecordBatch)]
-    assert (found.covered_bytes, found.later_bytes) == (sum(each.size_bytes for each in batches), 0)
+NODE_3 = GOLDEN / "dynamic-quorum/data/n3/__cluster_metadata-0"
+"""Segments from 0 and 193, and snapshots up to 0, 81, 151 and 230; the newest ends with its log."""
+
+
+def _copied(tmp_path: Path) -> Path:
+    for path in NODE_3.iterdir():
+        (tmp_path / LOG).mkdir(exist_ok=True)
+        shutil.copyfile(path, tmp_path / LOG / path.name)
+    return tmp_path / LOG
+
+
+def _sizes(path: Path) -> tuple[dict[int, int], list[int]]:
+    """The sizes of the snapshots by end, and the stored bytes of each segment."""
+    found = {int(each.name[:20]): each.stat().st_size for each in path.glob("*.checkpoint")}
+    return found, [each.stat().st_size for each in sorted(path.glob("*.log"))]
+
+
+def test_a_snapshot_covers_whole_segments_before_the_last() -> None:
+    """Node 3's newest ends with its log, and covers the first segment; node 1's ends inside of its only segment."""
+    (found,) = stats_of(NODE_3)[0].snapshots
+    snapshots, (first, last) = _sizes(NODE_3)
+    assert found.newest == OffsetAndEpoch(230, 4)
+    assert (found.size_bytes, found.older_bytes) == (snapshots[230], snapshots[81] + snapshots[151])
+    assert (found.covered_bytes, found.later_bytes, found.unreadable) == (first, last, 0)
 
     path = GOLDEN / "dynamic-quorum/data/n1/__cluster_metadata-0"
     (found,) = stats_of(path)[0].snapshots
-    batches = [each for each in _pieces(path) if isinstance(each, RecordBatch)]
-    below = sum(each.size_bytes for each in batches if each.next_offset <= 81)
-    assert (found.covered_bytes, found.later_bytes) == (below, sum(each.size_bytes for each in batches) - below)
+    assert (found.covered_bytes, found.later_bytes) == (0, sum(_sizes(path)[1]))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "nowhere"])
+def test_a_snapshot_that_cannot_be_read_covers_nothing(damage: str, tmp_path: Path) -> None:
+    """Without its footer, with a flipped bit, or a symbolic link to nowhere: then the one before it counts."""
+    path = _copied(tmp_path)
+    newest = path / f"{230:020}-{4:010}.checkpoint"
+    if damage == "cut":
+        newest.write_bytes(newest.read_bytes()[:-75])
+    elif damage == "flip":
+        flip(newest, 70)
+    else:
+        newest.unlink()
+        newest.symlink_to("missing")
+    snapshots, sizes = _sizes(NODE_3)
+    (found,) = stats_of(path)[0].snapshots
+    assert found.newest == OffsetAndEpoch(151, 4)
+    assert (found.older_bytes, found.unreadable) == (snapshots[81], 1)
+    assert (found.covered_bytes, found.later_bytes) == (0, sum(sizes))
+
+
+@pytest.mark.parametrize(("end", "is_covered"), [(192, False), (193, True), (194, True)])
+def test_a_segment_is_covered_if_the_next_one_starts_at_the_end_or_before_it(end: int, is_covered: bool) -> None:
+    """The last segment, which none follows, never is; and nothing is without a snapshot."""
+    stats = SnapshotStats(Place("d", "t", 0), OffsetAndEpoch(end, 1))
+    assert stats.covers(193) == is_covered
+    assert not stats.covers(None)
+    assert not SnapshotStats(Place("d", "t", 0)).covers(0)
+
+
+def test_the_snapshot_of_formatting_covers_nothing(tmp_path: Path) -> None:
+    """The one that ends at 0, also if it is the only one."""
+    path = _copied(tmp_path)
+    for end, epoch in ((81, 3), (151, 4), (230, 4)):
+        (path / f"{end:020}-{epoch:010}.checkpoint").unlink()
+    (found,) = stats_of(path)[0].snapshots
+    assert (found.newest, found.size_bytes, found.older_bytes, found.covered_bytes) == (None, 0, 0, 0)
+
+
+def test_keys_are_kept_for_one_partition_at_a_time(tmp_path: Path) -> None:
+    """The counts of each stay; the tables of keys are gone."""
+    for name in ("orders-0", "orders-1"):
+        write_log(tmp_path / name, batch(key=b"a"), batch(1, key=b"b"), batch(2, key=b"a"))
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    stats, _ = stats_of(tmp_path)
+    assert [(keys.key_count, keys.overwritten_records, keys._last_sizes) for _, keys in stats.compaction] == [
+        (2, 1, {})
+    ] * 2
 
 
 def test_replicas_count_apart(tmp_path: Path) -> None:
