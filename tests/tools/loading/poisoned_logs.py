@@ -178,7 +178,7 @@ POISONED: Final = {
     "a cordoned directory": Poisoned(
         [[V], [metadata_record("RegisterBrokerRecord", broker(1, D).message, version=4)]],
         2,
-        "unreadable-record",
+        "unknown-version",
         ("3.9", "4.0", "4.1", "4.2"),
     ),
     "a cleared ELR": Poisoned([[V], [made("ClearElrRecord", topicName="")]], 2, "unknown-record", ("3.9",)),
