@@ -95,7 +95,7 @@ def checked(span: Span, asked: Sequence[str], proven_offset: int) -> LogCheck:
         RaftLogError: a file cannot be read.
     """
     check = replayed(span.of_snapshot(), span.start_offset, span.of_log())
-    damage = damage_of(span.copy, span.asked_offset)
+    damage = damage_of(span.copy, span.snapshot, span.asked_offset)
     return LogCheck(span, check.end_offset, asked, check.finish(), damage, proven_offset)
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog snapshot``: writes a snapshot of the cluster at an offset, which Kafka loads."""
 
+import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from raftlog.errors import DecodeError, RaftLogError, StateNotThereError
+from raftlog.errors import DecodeError, RaftLogError, SnapshotError, StateNotThereError, fresh_copy, without_frames
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.tools.audit_verbs.quorum import settled
 from raftlog.tools.audit_verbs.quorum_files import read_quorum_files
@@ -15,7 +16,7 @@ from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.state.metadata_log import metadata_log
 from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.snapshot_lines import WrittenSnapshot, snapshot_facts
-from raftlog.tools.state.snapshot_writing import snapshot_content, snapshot_folder, write_snapshot
+from raftlog.tools.state.snapshot_writing import SnapshotContent, snapshot_content, snapshot_folder, write_snapshot
 from raftlog.tools.state.state_search import Span, copies, with_span
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
@@ -39,11 +40,9 @@ def run(arguments: Sequence[str]) -> int:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
         log, view = metadata_log(files)
-        span, content = with_span(
-            copies(log, view),
-            given.at,
-            lambda found: (found, snapshot_content(found, given.kafka, skips_unknown=given.skip_unknown)),
-        )
+        span, content = with_span(copies(log, view), given.at, lambda found: (found, _content_or_refusal(found, given)))
+        if isinstance(content, SnapshotError):
+            raise fresh_copy(content)
         proven = _proven(span, view.high_watermark)
         _check_proof(span, proven, is_forced=given.force)
         folder = snapshot_folder(given.out, content.snapshot_id)
@@ -104,6 +103,16 @@ def make_parser() -> Parser:
     add_processes_option(parser)
     add_spool_option(parser)
     return parser
+
+
+def _content_or_refusal(span: Span, given: argparse.Namespace) -> SnapshotContent | SnapshotError:
+    """Return what the snapshot says, or why it is refused: no other replica is asked then, which might end earlier."""
+    try:
+        return snapshot_content(span, given.kafka, skips_unknown=given.skip_unknown)
+    except SnapshotError as error:
+        if type(error) is not SnapshotError:
+            raise  # A file is damaged.
+        return without_frames(error)
 
 
 def _proven(span: Span, proven_offset: int) -> int:

@@ -22,6 +22,7 @@ from raftlog.tools.image.tables import Tables
 from raftlog.tools.loading.features import CHECKED_RELEASES, unsupported_level
 from raftlog.tools.loading.load_check import NEWER_RULES, LoadCheck, LoadFault
 from raftlog.tools.payloads.format_features import METADATA_VERSION
+from raftlog.tools.state.damage import unknown_level
 from raftlog.tools.state.reading import snapshot_time
 from raftlog.tools.state.snapshot_effect import SnapshotEffect, effect_of, faults_of
 from raftlog.tools.state.state_search import Span
@@ -161,7 +162,14 @@ def loaded_by(values: Sequence[bytes], release: str, end_offset: int) -> tuple[s
 
 
 def _voters(span: Span) -> tuple[KRaftVersion, VoterSet | None]:
-    """Return the kraft.version and the voters that records have put in force below the end of a span."""
+    """Return the kraft.version and the voters that records have put in force below the end of a span.
+
+    Raises:
+        SnapshotError: a level of kraft.version is not known.
+    """
+    unknown = unknown_level(span.copy, span.snapshot, span.asked_offset)
+    if unknown is not None:
+        raise SnapshotError(f"{span.copy.path}: {unknown.reason}")
     rows = [row for row in voter_timeline([span.copy.log]) if row.offset < span.asked_offset and row.kraft_version]
     if not rows:
         return KRaftVersion.from_level(0), None

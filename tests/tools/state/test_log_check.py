@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from raftlog.records.messages.control import KRaftVersionRecord, write_control_record
 from raftlog.records.messages.metadata import MetadataRecord
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import Outcome, run
 from tests.tools.loading.poisoned_logs import POISONED, V, feature, topic, version
-from tests.tools.state.made_metadata import metadata_log
+from tests.tools.made_logs import control_batch, write_log
+from tests.tools.state.made_metadata import metadata_batch, metadata_log
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "state-1.schema.json").read_text()))
 QUORUM = GOLDEN / "dynamic-quorum/data"
@@ -233,3 +235,18 @@ def test_a_damaged_snapshot_has_no_yes(tmp_path: Path) -> None:
 def test_a_log_that_is_refused_is_damage_beside_a_suspicion(twins: Path) -> None:
     """A file that cannot be judged, or an I/O error, does not hide that no release starts."""
     assert check(twins, twins.parent / "missing").exit_code == 2
+
+
+@pytest.mark.parametrize(("level", "is_known"), [(0, True), (1, True), (2, False)])
+def test_a_level_of_kraft_version_that_is_not_known(level: int, is_known: bool, tmp_path: Path) -> None:
+    """What a release makes of the control record is not judged, and no snapshot is made of it; before it, all start."""
+    key, value = write_control_record(KRaftVersionRecord(level))
+    data = [metadata_batch(0, [V], 1), control_batch(1, key, value), metadata_batch(2, [topic("a", 1)], 2)]
+    write_log(tmp_path / "node" / "__cluster_metadata-0", *data)
+    _, head, releases = check_json(tmp_path / "node")
+    assert {each["starts"] for each in releases.values()} == {True if is_known else None}
+    assert head["damage"] == (None if is_known else "the log has kraft.version 2 at offset 1, which is not known")
+    assert {each["starts"] for each in check_json(tmp_path / "node", "--at", "1")[2].values()} == {True}
+    outcome = run("snapshot", "-j1", "--force", tmp_path / "node", "--out", tmp_path)
+    assert bool(list(tmp_path.glob("*.checkpoint"))) is is_known
+    assert ("the log has kraft.version 2 at offset 1, which is not known" in outcome.messages) is not is_known

@@ -239,3 +239,13 @@ def test_a_snapshot_that_its_release_does_not_load_is_refused() -> None:
     assert snapshot_writing.loaded_by(right, "4.4", 2) == CHECKED_RELEASES
     with pytest.raises(SnapshotError, match=r"4\.4 would not load it: there is a topic a already"):
         snapshot_writing.loaded_by([*right, write_metadata_record(topic("a", 2))], "4.4", 3)
+
+
+def test_what_is_refused_of_the_longest_replica_is_not_made_of_a_shorter_one(tmp_path: Path) -> None:
+    """The end that is asked for is that of the longest one."""
+    long = metadata_log(tmp_path / "long", [V], [b"\x01\x63\x00"])
+    short = metadata_log(tmp_path / "short", [V])
+    outcome = run("snapshot", "-j1", "--force", long, short, "--out", tmp_path)
+    assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
+    assert "the record of an unknown type at offset 1 (index 0) is not for 4.4" in outcome.messages
+    assert not list(tmp_path.glob("*.checkpoint"))
