@@ -3,12 +3,14 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog.errors import SnapshotError
 from raftlog.tools.image import image_records
+from raftlog.tools.image_snapshot import snapshot_writing
 from raftlog.tools.loading import controller, features, load_check
 from raftlog.tools.loading.controller import ControllerState
 from raftlog.tools.loading.load_check import LoadCheck
-from raftlog.tools.state import snapshot_writing
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 CHECK: Final = "tests/tools/loading/test_load_check.py"
@@ -35,6 +37,10 @@ def _without_checks(right: Wrong) -> Wrong:
             return ()
 
     return loaded_by
+
+
+def _without_faults(right: Wrong) -> Wrong:
+    return lambda *given: attrs.evolve(right(*given), faults={})
 
 
 MUTANTS: Final = (
@@ -84,7 +90,21 @@ MUTANTS: Final = (
         "R-snapshot-unloaded",
         "a snapshot that its release does not load is not written",
         "DECISIONS.md, 87",
-        swapped(snapshot_writing, "_loaded_by", _without_checks),
+        swapped(snapshot_writing, "loaded_by", _without_checks),
+        (f"{SNAPSHOT}::test_a_snapshot_that_its_release_does_not_load_is_refused",),
+    ),
+    Mutant(
+        "R-snapshot-newer",
+        "a record of a newer release is not left out of a snapshot unasked",
+        "DECISIONS.md, 87",
+        missing(snapshot_writing, "_refuse_newer"),
         (f"{SNAPSHOT}::test_what_is_in_doubt_is_not_written",),
+    ),
+    Mutant(
+        "R-snapshot-rest",
+        "the log after a snapshot is replayed on it",
+        "DECISIONS.md, 87",
+        swapped(snapshot_writing, "effect_of", _without_faults),
+        (f"{SNAPSHOT}::test_a_later_record_that_kafka_dies_of_is_named",),
     ),
 )

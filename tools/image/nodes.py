@@ -14,6 +14,8 @@ from raftlog.tools.image.tables import Tables
 
 Message = Mapping[str, Any]
 
+SECURITY_PROTOCOLS: Final = range(4)
+"""Kafka's numbers of them. Source: SecurityProtocol#forId."""
 _FENCING: Final = {-1: False, 0: None, 1: True}
 _SHUTDOWN: Final = {0: None, 1: True}
 
@@ -84,7 +86,15 @@ def unfence_broker(tables: Tables, message: Message) -> None:
 
 
 def register_controller(tables: Tables, message: Message) -> None:
-    """Register a controller, whatever was registered before."""
+    """Register a controller, whatever was registered before.
+
+    Raises:
+        ReplayRefusedError: a listener has an unknown security protocol. Kafka's loader lets brokers have one.
+    """
+    for each in message["endPoints"]:
+        if each["securityProtocol"] not in SECURITY_PROTOCOLS:
+            problem = f"listener {each['name']} has security protocol {each['securityProtocol']}"
+            raise ReplayRefusedError(f"{problem}, which is not known")
     tables.controllers[message["controllerId"]] = Controller(
         message["incarnationId"], message["zkMigrationReady"], _listeners(message), _features(message)
     )

@@ -14,6 +14,7 @@ from uuid import UUID
 import attrs
 
 from raftlog.tools.image.entries import Acl, Broker
+from raftlog.tools.image.nodes import SECURITY_PROTOCOLS
 from raftlog.tools.image.settings import SCRAM_MECHANISMS
 from raftlog.tools.image.tables import PRODUCER_IDS, Tables, copied
 from raftlog.tools.loading.features import CHECKED_RELEASES, unsupported_level
@@ -23,9 +24,11 @@ Message = Mapping[str, Any]
 
 _BROKER_RESOURCE: Final = 4
 """Kafka's number of the owner of a broker's configs."""
-_SECURITY_PROTOCOLS: Final = range(4)
 _ZK_MIGRATION_STATES: Final = range(5)
-_NUMBER: Final = re.compile(r"[+-]?\d+")
+_NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,10})")
+"""What may be a 32-bit number: Java reads any count of zeros before it, and Python's own limit is not met."""
+_MOST_SHOWN: Final = 40
+"""Characters of a name that is wrong."""
 _INT32: Final = range(-(1 << 31), 1 << 31)
 
 
@@ -106,7 +109,7 @@ def _unknown_level(_state: ControllerState, message: Message, release: str) -> s
 
 def _unknown_security_protocol(_state: ControllerState, message: Message, _release: str) -> str | None:
     for each in message["endPoints"]:
-        if each["securityProtocol"] not in _SECURITY_PROTOCOLS:
+        if each["securityProtocol"] not in SECURITY_PROTOCOLS:
             return f"listener {each['name']} has security protocol {each['securityProtocol']}, which is not known"
     return None
 
@@ -184,9 +187,11 @@ def _broker_without_number(state: ControllerState, message: Message, _release: s
     kind, name = message["resourceType"], message["resourceName"]
     if kind != _BROKER_RESOURCE or not name or (kind, name) in state.tables.configs:
         return None
-    if _NUMBER.fullmatch(name) and int(name) in _INT32:
+    number = _NUMBER.fullmatch(name)
+    if number is not None and int("".join(number.groups())) in _INT32:
         return None
-    return f"a config is that of broker {name!r}, which is no number"
+    shown = name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}..."
+    return f"a config is that of broker {shown!r}, which is no number"
 
 
 def _unknown_migration_state(_state: ControllerState, message: Message, _release: str) -> str | None:
@@ -210,6 +215,9 @@ RULES: Final[Mapping[str, tuple[LoadRule, ...]]] = {
     "UnregisterBrokerRecord": (
         LoadRule("broker-epoch", f"{_CLUSTER}#replay", _unregistered_broker),
         LoadRule("directory-owner", _DIRECTORIES, _unregistered_directories),
+    ),
+    "RegisterControllerRecord": (
+        LoadRule("security-protocol", "ControllerRegistration$Builder", _unknown_security_protocol),
     ),
     "UnregisterControllerRecord": (LoadRule("controller-id", f"{_CLUSTER}#replay", _unregistered_controller, "4.4"),),
     "RemoveAccessControlEntryRecord": (LoadRule("acl-content", "AclControlManager#replay", _acl_is_gone),),

@@ -13,7 +13,7 @@ Source: QuorumController$QuorumMetaLogListener, MetadataLoader, OffsetControlMan
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -37,7 +37,12 @@ from raftlog.tools.loading.features import (
 )
 from raftlog.tools.payloads.format_features import METADATA_VERSION
 
-__all__ = ["LoadCheck", "LoadFault"]
+__all__ = ["NEWER_RULES", "LoadCheck", "LoadFault"]
+
+_UNKNOWN_RECORD: Final = "unknown-record"
+_UNKNOWN_VERSION: Final = "unknown-version"
+NEWER_RULES: Final = frozenset({_UNKNOWN_RECORD, _UNKNOWN_VERSION, "feature-level"})
+"""The rules that records of a newer release break: they are no faults of the log."""
 
 
 class LoadFault(NamedTuple):
@@ -181,9 +186,11 @@ class LoadCheck:
             try:
                 record = read_metadata_record(value, level=release)
             except DecodeError as error:
-                rule = "unknown-record" if isinstance(error, UnsupportedVersionError) else "unreadable-record"
+                newer = _newer_version(value, release)
+                rule = _UNKNOWN_VERSION if newer else "unreadable-record"
+                rule = _UNKNOWN_RECORD if isinstance(error, UnsupportedVersionError) else rule
                 source = "MetadataRecordSerde#read"
-                reason = f"{_newer_version(value, release)}{error.reason}"
+                reason = f"{newer}{error.reason}"
                 fault = LoadFault(rule, reason, offset, index, _type_name(value), source, self.in_snapshot)
                 self._stop((release,), fault)
             else:

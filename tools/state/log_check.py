@@ -6,58 +6,97 @@ from typing import Final
 
 import attrs
 
+from raftlog.errors import RaftLogError, StateNotThereError, fresh_copy, without_frames
 from raftlog.snapshot.paths import snapshot_name
-from raftlog.tools.loading.load_check import LoadCheck, LoadFault
-from raftlog.tools.state.state_search import Span
+from raftlog.tools.state.snapshot_effect import replayed
+from raftlog.tools.loading.features import CHECKED_RELEASES
+from raftlog.tools.loading.load_check import NEWER_RULES, LoadFault
+from raftlog.tools.state.damage import StateDamage, damage_of
+from raftlog.tools.state.positions import Position
+from raftlog.tools.state.state_lines import proof_remarks
+from raftlog.tools.state.state_search import Span, StateSource, with_span
 from raftlog.tools.terminal.json_lines import json_line, path_member
 from raftlog.tools.terminal.table_lines import table
 
 _COLUMNS: Final = ("RELEASE", "STARTS", "OFFSET", "INDEX", "RECORD", "RULE", "REASON")
+_NEWEST: Final = CHECKED_RELEASES[-1]
 
 
 @attrs.frozen
 class LogCheck:
-    """What became of a log.
+    """What became of the log of one replica.
 
     Attributes:
         span: the batches that were replayed.
         end_offset: the end of the last one, exclusive.
-        releases: that were asked, oldest first.
+        asked: the releases that were asked, oldest first; all are judged.
         faults: the first fault of each release that does not start.
+        damage: what keeps the files from saying whether the others start.
+        proven_offset: up to which records are proven to be committed by all given files, exclusive.
     """
 
     span: Span
     end_offset: int
-    releases: Sequence[str]
+    asked: Sequence[str]
     faults: Mapping[str, LoadFault]
+    damage: StateDamage | None
+    proven_offset: int
 
     @property
     def lowest_release(self) -> str | None:
-        """The lowest release that starts; None if none does."""
-        return next((each for each in self.releases if each not in self.faults), None)
+        """The lowest release that starts, up to the damage if there is one; None if none does."""
+        return next((each for each in CHECKED_RELEASES if each not in self.faults), None)
 
     @property
     def is_fine(self) -> bool:
-        """Whether all releases from the lowest one that starts on do; older ones lack what the log uses."""
+        """Whether what was asked starts: one release, or else all from the lowest one that starts on."""
         lowest = self.lowest_release
-        return lowest is not None and all(
-            each not in self.faults for each in self.releases[self.releases.index(lowest) :]
-        )
+        if lowest is None or self.damage is not None:
+            return False
+        is_one = len(self.asked) < len(CHECKED_RELEASES)
+        expected = self.asked if is_one else CHECKED_RELEASES[CHECKED_RELEASES.index(lowest) :]
+        return not any(each in self.faults for each in expected)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether all that was replayed is proven to be committed."""
+        fork = self.span.copy.forks_at
+        return self.end_offset <= self.proven_offset and (fork is None or self.end_offset <= fork)
 
 
-def checked(span: Span, releases: Sequence[str]) -> LogCheck:
-    """Replay the batches of a state by the rules of some releases.
+def checks(
+    among: Sequence[StateSource], position: Position, asked: Sequence[str], proven_offset: int
+) -> tuple[list[LogCheck], list[RaftLogError]]:
+    """Replay the log of each replica from its own newest snapshot on, as its node does.
+
+    Returns:
+        What became of each replica that has the position, and the errors of the others.
+
+    Raises:
+        RaftLogError: no replica has it.
+    """
+    found: list[LogCheck] = []
+    problems: list[RaftLogError] = []
+    for copy in among:
+        try:
+            found.append(with_span([copy], position, lambda span: checked(span, asked, proven_offset)))
+        except RaftLogError as error:
+            problems.append(without_frames(error))
+    if not found:
+        others = [each for each in problems if not isinstance(each, StateNotThereError)]
+        raise fresh_copy(others[0]) if others else StateNotThereError("; ".join(map(str, problems)))
+    return found, problems
+
+
+def checked(span: Span, asked: Sequence[str], proven_offset: int) -> LogCheck:
+    """Replay the batches of a state by the rules of all releases.
 
     Raises:
         RaftLogError: a file cannot be read.
     """
-    check = LoadCheck(tuple(releases), in_snapshot=True)
-    for batch in span.of_snapshot():
-        check.apply(batch)
-    check.begin_log(span.start_offset)
-    for batch in span.of_log():
-        check.apply(batch)
-    return LogCheck(span, check.end_offset, releases, check.finish())
+    check = replayed(span.of_snapshot(), span.start_offset, span.of_log())
+    damage = damage_of(span.copy, span.snapshot, span.asked_offset)
+    return LogCheck(span, check.end_offset, asked, check.finish(), damage, proven_offset)
 
 
 def check_lines(found: LogCheck, *, cluster_id: str | None) -> Iterator[str]:
@@ -68,18 +107,18 @@ def check_lines(found: LogCheck, *, cluster_id: str | None) -> Iterator[str]:
     yield f"Read from {span.copy.path}: {start} and the records after it."
     if found.end_offset < span.asked_offset:
         yield f"Offset {span.asked_offset} is inside a batch: this is about the log before it."
+    yield from proof_remarks(span.copy, found.end_offset, span.later_times, found.proven_offset)
     yield ""
-    yield from table([_COLUMNS, *map(_row, found.releases, map(found.faults.get, found.releases))], frozenset({2, 3}))
+    yield from table([_COLUMNS, *(_row(found, each) for each in found.asked)], frozenset({2, 3}))
     yield ""
-    if found.lowest_release is None:
-        yield f"No controller of {', '.join(found.releases)} starts with this log."
-        if any(fault.record_index is not None for fault in found.faults.values()):
-            yield "'raftlog snapshot' can write a snapshot without the records that they refuse."
-    else:
-        yield f"The lowest release whose controllers start with this log is {found.lowest_release}."
+    yield from _answer(found)
 
 
-def _row(release: str, fault: LoadFault | None) -> tuple[object, ...]:
+def _row(found: LogCheck, release: str) -> tuple[object, ...]:
+    fault = found.faults.get(release)
+    if fault is None and found.damage is not None:
+        reason = f"starts, up to the damage at offset {found.damage.offset}"
+        return release, "?", found.damage.offset, "-", "-", "-", reason
     if fault is None:
         return release, "yes", "-", "-", "-", "-", "-"
     index = "-" if fault.record_index is None else fault.record_index
@@ -87,9 +126,30 @@ def _row(release: str, fault: LoadFault | None) -> tuple[object, ...]:
     return release, "no", fault.offset, index, fault.record or "-", fault.rule, reason
 
 
+def _answer(found: LogCheck) -> Iterator[str]:
+    lowest, damage = found.lowest_release, found.damage
+    if damage is not None:
+        yield f"It is not known whether a controller starts with this log: {damage.reason}."
+    if lowest is None:
+        yield f"No controller of {', '.join(CHECKED_RELEASES)} starts with this log."
+    elif damage is None:
+        yield f"The lowest release whose controllers start with this log is {lowest}."
+    faults = [found.faults[each] for each in found.asked if each in found.faults]
+    if not faults:
+        return
+    fault = faults[-1]
+    if fault.rule in NEWER_RULES and lowest is not None:
+        if len(found.asked) == 1:
+            yield f"This log needs a newer release than {found.asked[0]}: the lowest that starts is {lowest}."
+    elif fault.rule in NEWER_RULES and found.faults[_NEWEST].rule in NEWER_RULES:
+        yield f"This log has records of a newer release than {_NEWEST}, or wrong ones."
+    elif fault.record_index is not None and fault.rule not in NEWER_RULES:
+        yield "'raftlog snapshot' can write a snapshot without the records that they refuse."
+
+
 def check_json(found: LogCheck, asked: str, *, cluster_id: str | None) -> Iterator[str]:
-    """Yield the line about the log, and one for each release."""
-    span = found.span
+    """Yield the line about a replica's log, and one for each release that was asked."""
+    span, damage = found.span, found.damage
     yield json_line(
         "load_check",
         None,
@@ -101,9 +161,17 @@ def check_json(found: LogCheck, asked: str, *, cluster_id: str | None) -> Iterat
         snapshot=None if span.snapshot is None else snapshot_name(span.snapshot),
         later_times=span.later_times,
         forks_at=span.copy.forks_at,
-        lowest_release=found.lowest_release,
+        proven_offset=found.proven_offset,
+        is_proven=found.is_proven,
+        damage=None if damage is None else damage.reason,
+        lowest_release=found.lowest_release if damage is None else None,
     )
-    for release in found.releases:
+    for release in found.asked:
         fault = found.faults.get(release)
         members = dict.fromkeys(LoadFault._fields) if fault is None else fault._asdict()
-        yield json_line("release", None, release=release, starts=fault is None, **members)
+        starts: bool | None = fault is None
+        if fault is None and damage is not None:
+            starts = None
+            members |= {"offset": damage.offset, "reason": damage.reason}
+        where = path_member("directory", span.copy.path)
+        yield json_line("release", None, **where, release=release, starts=starts, **members)

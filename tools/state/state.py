@@ -2,6 +2,7 @@
 """``raftlog state``: shows the cluster as the metadata records say, at any offset or time that the files reach."""
 
 import argparse
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,7 +17,7 @@ from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.state.against import compare_with_brokers
 from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topic_of
 from raftlog.tools.state.coordinators import show_coordinators
-from raftlog.tools.state.log_check import check_json, check_lines, checked
+from raftlog.tools.state.log_check import check_json, check_lines, checks
 from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -30,7 +31,7 @@ from raftlog.tools.state.state_lines import (
     thing_json,
     tree_lines,
 )
-from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, metadata_log, with_span
+from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, metadata_log
 from raftlog.tools.state.things import Path, is_under, parse_path, path_text, thing_of, things
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
@@ -75,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
             return compared.exit_code(tally, _exit_code(tally, compared.state, program))
         shown = _Shown(given, log, view)
         if given.check:
-            return EXIT_CLEAN if shown.show_check() and not tally.exit_code else tally.exit_code or EXIT_DAMAGE
+            return EXIT_DAMAGE if not shown.show_check(tally, program) else tally.exit_code
         state = shown.show()
     except RaftLogError as error:
         say(str(error), program)
@@ -200,15 +201,20 @@ class _Shown:
         write_lines(lines(found))
         return state
 
-    def show_check(self) -> bool:
-        """Print which releases start, and return whether the log is fine."""
+    def show_check(self, tally: Tally, program: str) -> bool:
+        """Print which releases start with each replica, and return whether all are fine; say and count errors."""
         releases = CHECKED_RELEASES if self._given.kafka is None else (self._given.kafka,)
-        found = with_span(self._copies, self._given.at, lambda span: checked(span, releases))
-        if self._json:
-            write_text(check_json(found, self._given.at.text, cluster_id=self._cluster_id))
-        else:
-            write_lines(fit_lines(check_lines(found, cluster_id=self._cluster_id)))
-        return found.is_fine
+        found, problems = checks(self._copies, self._given.at, releases, self._proven)
+        for number, each in enumerate(found):
+            if self._json:
+                write_text(check_json(each, self._given.at.text, cluster_id=self._cluster_id))
+            else:
+                lines = fit_lines(check_lines(each, cluster_id=self._cluster_id))
+                write_lines(itertools.chain([""] if number else [], lines))
+        for problem in problems:
+            say(str(problem), program)
+            tally.errors += 1
+        return all(each.is_fine for each in found) and not any(isinstance(each, DecodeError) for each in problems)
 
     def _show_changes(self, first: Position, last: Position, root: Path, *, begins_with_things: bool) -> State:
         changes: list[ShownChange] = []

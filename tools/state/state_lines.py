@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.tools.image.cluster_image import RefusedRecord
 from raftlog.tools.payloads.redaction import REDACTED
-from raftlog.tools.state.state_search import State
+from raftlog.tools.state.state_search import State, StateSource
 from raftlog.tools.state.things import Path, Thing, changed_members, path_text
 from raftlog.tools.terminal.json_lines import encode, json_line, path_member
 from raftlog.tools.terminal.standard_error import printable
@@ -87,7 +87,7 @@ def head_lines(state: State, proven_offset: int, *, cluster_id: str | None) -> I
 
 def remarks(state: State, proven_offset: int) -> Iterator[str]:
     """Yield sentences about a state that is not the one that was asked for, or is in doubt."""
-    image, fork = state.image, state.copy.forks_at
+    image = state.image
     if image.transaction is not None:
         name = f" {image.transaction.name}" if image.transaction.name else ""
         begins = f"the metadata transaction{name} that begins at offset {image.transaction.offset}"
@@ -95,18 +95,24 @@ def remarks(state: State, proven_offset: int) -> Iterator[str]:
     elif state.is_inside_batch:
         what = "inside a batch, whose records have effect together"
         yield f"Offset {state.asked_offset} is {what}: this is the state before it."
-    if state.later_times:
-        yield (
-            f"A clock went back: {state.later_times} later batches have times that are not after the one asked for,"
-            " and are not in this state."
-        )
-    if fork is not None and image.end_offset > fork:
-        problem = f"differs from the lineage to keep from offset {fork} on"
-        yield f"This replica {problem}: this state is not that of the cluster."
-    elif image.end_offset > proven_offset:
-        yield f"Records from offset {proven_offset} on are not proven to be committed by the given files."
+    yield from proof_remarks(state.copy, image.end_offset, state.later_times, proven_offset)
     if image.refusals:
         yield f"{len(image.refusals)} records have no effect in this state; they are named on standard error."
+
+
+def proof_remarks(copy: StateSource, end_offset: int, later_times: int, proven_offset: int) -> Iterator[str]:
+    """Yield sentences about records up to an offset that a replica has, if they are in doubt."""
+    fork = copy.forks_at
+    if later_times:
+        yield (
+            f"A clock went back: {later_times} later batches have times that are not after the one asked for,"
+            " and are not in this state."
+        )
+    if fork is not None and end_offset > fork:
+        problem = f"differs from the lineage to keep from offset {fork} on"
+        yield f"This replica {problem}: this state is not that of the cluster."
+    elif end_offset > proven_offset:
+        yield f"Records from offset {proven_offset} on are not proven to be committed by the given files."
 
 
 def refusal_text(refusal: RefusedRecord) -> str:

@@ -47,7 +47,9 @@ VERBS: Final = {
         "state.state",
         "show the cluster as the metadata records say, at any offset or time that log and snapshots reach",
     ),
-    "snapshot": Verb("state.snapshot", "write a snapshot of the cluster at an offset, without what Kafka dies of"),
+    "snapshot": Verb(
+        "image_snapshot.snapshot", "write a snapshot of the cluster at an offset, without what Kafka dies of"
+    ),
     "salvage": Verb(
         "salvage.salvage", "plan and make the longest log that damaged replicas of a metadata log can vouch for"
     ),

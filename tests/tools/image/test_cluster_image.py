@@ -225,3 +225,13 @@ def test_a_refusal_in_a_snapshot_says_so() -> None:
     (refusal,) = image.refusals
     assert (refusal.offset, refusal.is_in_snapshot, refusal.is_unreadable) == (3, True, False)
     assert "broker 4 is not registered" in refusal.reason
+
+
+def test_a_controller_with_an_unknown_security_protocol_is_refused() -> None:
+    """Kafka knows 0 to 3; its loader lets a broker have another one, and its controllers do not."""
+    for protocol in (-1, 0, 3, 4):
+        endpoint = {"name": "L", "host": "h", "port": 9, "securityProtocol": protocol}
+        image = applied([record("RegisterControllerRecord", controllerId=7, endPoints=[endpoint])])
+        assert (7 in image.tables.controllers) is (0 <= protocol <= 3)
+        assert [each.offset for each in image.refusals] == ([] if 0 <= protocol <= 3 else [0])
+        assert not applied([record("RegisterBrokerRecord", brokerId=7, endPoints=[endpoint])]).refusals

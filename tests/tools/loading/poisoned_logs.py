@@ -107,6 +107,11 @@ def _change(**fields: Any) -> MetadataRecord:
     return made("BrokerRegistrationChangeRecord", **({"brokerId": 1, "brokerEpoch": 5} | fields))
 
 
+def _controller(number: int, protocol: int) -> MetadataRecord:
+    endpoint = {"name": "L", "host": "h", "port": 9, "securityProtocol": protocol}
+    return made("RegisterControllerRecord", controllerId=number, endPoints=[endpoint])
+
+
 def _broker_config(name: str, value: str | None = "1") -> MetadataRecord:
     return made("ConfigRecord", resourceType=4, resourceName=name, name="log.cleaner.threads", value=value)
 
@@ -159,6 +164,10 @@ POISONED: Final = {
     "an unknown security protocol": Poisoned(
         [[V], [broker(1, protocol=3), broker(2, protocol=4)]], 3, "security-protocol"
     ),
+    "an unknown security protocol of a controller": Poisoned(
+        [[V], [_controller(1, 3), _controller(2, 4)]], 3, "security-protocol"
+    ),
+    "a negative security protocol of a controller": Poisoned([[V], [_controller(1, -1)]], 2, "security-protocol"),
     "an unknown type": Poisoned([[V], [topic("a", 1), b"\x01\x63\x00"]], 3, "unknown-record"),
     "an unknown type after a duplicate": Poisoned(
         [[V], [V, topic("a", 1), topic("a", 2), b"\x01\x63\x00"]], 5, "unknown-record"
@@ -178,7 +187,7 @@ POISONED: Final = {
     "a cordoned directory": Poisoned(
         [[V], [metadata_record("RegisterBrokerRecord", broker(1, D).message, version=4)]],
         2,
-        "unreadable-record",
+        "unknown-version",
         ("3.9", "4.0", "4.1", "4.2"),
     ),
     "a cleared ELR": Poisoned([[V], [made("ClearElrRecord", topicName="")]], 2, "unknown-record", ("3.9",)),
@@ -219,6 +228,16 @@ POISONED: Final = {
     "a config of a broker above 2147483647": Poisoned(
         [[V], [_broker_config("2147483648")]], 2, "broker-config", ALL[1:]
     ),
+    "a config of a broker with 5,000 digits": Poisoned(
+        [[V], [_broker_config("1" * 5000)]], 2, "broker-config", ALL[1:]
+    ),
+    "a config of a broker with 11 digits": Poisoned(
+        [[V], [_broker_config("-" + "1" * 11)]], 2, "broker-config", ALL[1:]
+    ),
+    "configs of a broker with 5,000 zeros": Poisoned(
+        [[V], [_broker_config("0" * 5000 + "1"), _broker_config("-" + "0" * 5000), _broker_config("+2147483647")]]
+    ),
+    "a config of a broker that is a sign": Poisoned([[V], [_broker_config("-")]], 2, "broker-config", ALL[1:]),
     "configs of brokers": Poisoned([[V], [_broker_config("2147483647"), _broker_config("")], [_broker_config("-1")]]),
     "ZooKeeper migration state 5": Poisoned(
         [[V], [made("ZkMigrationStateRecord", zkMigrationState=5)]], 2, "zk-migration-state", ("3.9",)

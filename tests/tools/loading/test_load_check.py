@@ -23,7 +23,7 @@ OTHER_FAULTS = {
     "no metadata.version": {"3.9"},
 }
 """The releases that a log stops by another rule than its own."""
-DECODING = {"unknown-record", "unreadable-record"}
+DECODING = {"unknown-record", "unknown-version", "unreadable-record"}
 Drawn = tuple[list[MetadataBatch], list[list[MetadataRecord]]]
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from raftlog.records.messages.control import KRaftVersionRecord, write_control_record
 from raftlog.records.messages.metadata import MetadataRecord
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import Outcome, run
 from tests.tools.loading.poisoned_logs import POISONED, V, feature, topic, version
-from tests.tools.state.made_metadata import metadata_log
+from tests.tools.made_logs import control_batch, write_log
+from tests.tools.state.made_metadata import metadata_batch, metadata_log
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "state-1.schema.json").read_text()))
 QUORUM = GOLDEN / "dynamic-quorum/data"
@@ -71,9 +73,23 @@ def test_one_release_is_asked(release: str, tmp_path: Path) -> None:
     log = metadata_log(tmp_path, [version("4.2-IV1")])
     starts = release in {"4.2", "4.3", "4.4"}
     code, head, releases = check_json(log, "--kafka", release)
-    assert (code, head["lowest_release"]) == ((0, release) if starts else (2, None))
+    assert (code, head["lowest_release"]) == (0 if starts else 2, "4.2")
     assert list(releases) == [release]
     assert releases[release]["starts"] is starts
+    text = check(log, "--kafka", release).text
+    assert (f"needs a newer release than {release}: the lowest that starts is 4.2." in text) is not starts
+    assert "raftlog snapshot" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["metadata.version 99", "an unknown type", "an unknown type after a duplicate", "an unknown feature"]
+)
+def test_a_log_that_is_too_new_for_all_has_no_hint_to_a_snapshot(name: str, tmp_path: Path) -> None:
+    """A snapshot without such a record would lose what a newer release wrote."""
+    outcome = check(metadata_log(tmp_path, *POISONED[name].batches))
+    assert outcome.exit_code == 2
+    assert "This log has records of a newer release than 4.4, or wrong ones." in outcome.text
+    assert "raftlog snapshot" not in outcome.text
 
 
 def test_a_log_that_is_too_new_for_old_releases_is_fine(tmp_path: Path) -> None:
@@ -97,7 +113,7 @@ def test_a_log_at_the_end_of_which_controllers_stop(tmp_path: Path) -> None:
 
 def test_a_quorum_of_kafka_starts_from_its_snapshot() -> None:
     """4.3 wrote these directories; the others say that the fault is in the snapshot."""
-    code, head, releases = check_json(*(QUORUM / f"n{number}" for number in (1, 2, 3, 4)))
+    code, head, releases = check_json(QUORUM / "n1")
     assert (code, head["lowest_release"], head["end_offset"]) == (0, "4.3", 230)
     assert head["snapshot"] == "00000000000000000081-0000000003.checkpoint"
     assert {name: each["is_in_snapshot"] for name, each in releases.items()} == {
@@ -134,3 +150,103 @@ def test_what_cannot_be_checked_is_refused_in_one_line(arguments: tuple[str, ...
     outcome = run("state", "-j1", twins, *arguments)
     assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
     assert expected in outcome.messages
+
+
+def test_each_replica_is_judged_from_its_own_snapshot(tmp_path: Path) -> None:
+    """One has a snapshot after the twins, and starts; the other has only the log, and does not: the code is 2."""
+    batches = [V], [topic("a", 1), topic("a", 2)], [topic("b", 3)]
+    one, two = (metadata_log(tmp_path / name, *batches) for name in ("one", "two"))
+    (path,) = run("snapshot", "-j1", "--force", "--format", "jsonl", one, "--out", tmp_path).of_kind("snapshot")
+    Path(path["file"]).rename(one / "__cluster_metadata-0" / Path(path["file"]).name)
+    outcome = check(one, two, "--format", "json")
+    for line in outcome.objects:
+        SCHEMA.validate(line)
+    assert outcome.exit_code == 2
+    lowest = {each["directory"]: each["lowest_release"] for each in outcome.of_kind("load_check")}
+    assert lowest == {str(one): "3.9", str(two): None}
+    starts = {(each["directory"], each["starts"]) for each in outcome.of_kind("release")}
+    assert starts == {(str(one), True), (str(two), False)}
+    text = check(one, two).text
+    assert f"Read from {one}: 00000000000000000004-0000000001.checkpoint" in text
+    assert f"Read from {two}: the start of the log" in text
+    assert check(one).exit_code == 0
+
+
+def test_a_quorum_has_an_answer_for_each_node() -> None:
+    """All directories together prove what each one alone does not."""
+    outcome = check(*(QUORUM / f"n{number}" for number in (1, 2, 3, 4)), "--format", "json")
+    heads = outcome.of_kind("load_check")
+    assert (outcome.exit_code, len(heads), len(outcome.of_kind("release"))) == (0, 4, 24)
+    assert {head["lowest_release"] for head in heads} == {"4.3"}
+    assert any(head["is_proven"] for head in heads)
+
+
+def test_a_replica_without_the_position_is_an_error_beside_the_others(twins: Path, tmp_path: Path) -> None:
+    """The others are judged; that it does not start outranks the error."""
+    short = metadata_log(tmp_path / "short", [V])
+    outcome = check(twins, short, "--at", "4")
+    assert (outcome.exit_code, len(outcome.complaints)) == (2, 1)
+    assert f"{short}: offset 4 is after the end" in outcome.messages
+    assert check(twins, short, "--at", "1").exit_code == 0
+    fine = metadata_log(tmp_path / "fine", [V], [topic("a", 1)])
+    assert check(fine, short, "--at", "2").exit_code == 1
+
+
+def test_what_is_not_proven_is_said(twins: Path) -> None:
+    """As it is of a state; in JSON too."""
+    assert "Records from offset 0 on are not proven to be committed by the given files." in check(twins).text
+    _, head, _ = check_json(twins)
+    assert (head["is_proven"], head["proven_offset"]) == (False, 0)
+    assert "A clock went back: 1 later batches" in check(_with_a_clock(twins), "--at", "1970-01-01T00:16:41").text
+
+
+def _with_a_clock(log: Path) -> Path:
+    batches = [V], [topic("a", 1)], [topic("b", 2)]
+    return metadata_log(log.parent / "clock", *batches, times=(1_000_000, 1_002_000, 1_001_000))
+
+
+def test_a_damaged_log_has_no_yes(tmp_path: Path) -> None:
+    """It is judged up to the damage: null, not true; below the damage it is as it was."""
+    log = metadata_log(tmp_path / "node", [V], [topic("a", 1)], [topic("b", 2)])
+    (segment,) = log.rglob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[-3] ^= 1
+    segment.write_bytes(data)
+    code, head, releases = check_json(log)
+    assert (code, head["lowest_release"], head["damage"] is None) == (2, None, False)
+    assert {(each["starts"], each["offset"]) for each in releases.values()} == {(None, 2)}
+    assert "starts, up to the damage at offset 2" in check(log).text
+    _, head, releases = check_json(log, "--at", "1")
+    assert (head["damage"], {each["starts"] for each in releases.values()}) == (None, {True})
+
+
+def test_a_damaged_snapshot_has_no_yes(tmp_path: Path) -> None:
+    """Controllers begin with the newest one, whatever else there is."""
+    log = metadata_log(tmp_path / "node", [V], [topic("a", 1)])
+    (line,) = run("snapshot", "-j1", "--force", "--format", "jsonl", log, "--out", tmp_path).of_kind("snapshot")
+    data = bytearray(Path(line["file"]).read_bytes())
+    data[-3] ^= 1
+    (log / "__cluster_metadata-0" / Path(line["file"]).name).write_bytes(data)
+    code, head, releases = check_json(log)
+    assert (code, {each["starts"] for each in releases.values()}) == (2, {None})
+    assert "the newest snapshot, 00000000000000000002-0000000001.checkpoint" in head["damage"]
+
+
+def test_a_log_that_is_refused_is_damage_beside_a_suspicion(twins: Path) -> None:
+    """A file that cannot be judged, or an I/O error, does not hide that no release starts."""
+    assert check(twins, twins.parent / "missing").exit_code == 2
+
+
+@pytest.mark.parametrize(("level", "is_known"), [(0, True), (1, True), (2, False)])
+def test_a_level_of_kraft_version_that_is_not_known(level: int, is_known: bool, tmp_path: Path) -> None:
+    """What a release makes of the control record is not judged, and no snapshot is made of it; before it, all start."""
+    key, value = write_control_record(KRaftVersionRecord(level))
+    data = [metadata_batch(0, [V], 1), control_batch(1, key, value), metadata_batch(2, [topic("a", 1)], 2)]
+    write_log(tmp_path / "node" / "__cluster_metadata-0", *data)
+    _, head, releases = check_json(tmp_path / "node")
+    assert {each["starts"] for each in releases.values()} == {True if is_known else None}
+    assert head["damage"] == (None if is_known else "the log has kraft.version 2 at offset 1, which is not known")
+    assert {each["starts"] for each in check_json(tmp_path / "node", "--at", "1")[2].values()} == {True}
+    outcome = run("snapshot", "-j1", "--force", tmp_path / "node", "--out", tmp_path)
+    assert bool(list(tmp_path.glob("*.checkpoint"))) is is_known
+    assert ("the log has kraft.version 2 at offset 1, which is not known" in outcome.messages) is not is_known

@@ -1,28 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog snapshot``: writes a snapshot of the cluster at an offset, which Kafka loads."""
 
+import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from raftlog.errors import DecodeError, RaftLogError, StateNotThereError
+from raftlog.errors import DecodeError, RaftLogError, SnapshotError, StateNotThereError, fresh_copy, without_frames
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.tools.audit_verbs.quorum import settled
 from raftlog.tools.audit_verbs.quorum_files import read_quorum_files
 from raftlog.tools.catalogue.findings import Tally
+from raftlog.tools.image_snapshot.snapshot_lines import WrittenSnapshot, snapshot_facts
+from raftlog.tools.image_snapshot.snapshot_writing import (
+    SnapshotContent,
+    snapshot_content,
+    snapshot_folder,
+    write_snapshot,
+)
 from raftlog.tools.loading.features import CHECKED_RELEASES
-from raftlog.tools.loading.load_check import LoadFault
 from raftlog.tools.state.positions import Position, parsed_position
-from raftlog.tools.state.snapshot_writing import SnapshotContent, snapshot_content, snapshot_folder, write_snapshot
 from raftlog.tools.state.state_search import Span, copies, metadata_log, with_span
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_SUSPICIOUS
-from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
+from raftlog.tools.terminal.verb_output import add_format_option, write_facts
 
 _END: Final = Position()
 
@@ -39,18 +44,23 @@ def run(arguments: Sequence[str]) -> int:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
         log, view = metadata_log(files)
-        span, content = with_span(
-            copies(log, view), given.at, lambda found: (found, snapshot_content(found, given.kafka))
-        )
-        _check_proof(span, view.high_watermark, is_forced=given.force)
+        span, content = with_span(copies(log, view), given.at, lambda found: (found, _content_or_refusal(found, given)))
+        if isinstance(content, SnapshotError):
+            raise fresh_copy(content)
+        proven = _proven(span, view.high_watermark)
+        _check_proof(span, proven, is_forced=given.force)
         folder = snapshot_folder(given.out, content.snapshot_id)
         size_bytes = write_snapshot(content, folder, time.time_ns() // 1_000_000)
     except RaftLogError as error:
         say(str(error), program)
         tally.errors += 1
         return EXIT_DAMAGE if isinstance(error, DecodeError) else tally.exit_code
-    write_facts(given.format, _facts(span, content, folder, size_bytes))
-    return tally.exit_code or (EXIT_SUSPICIOUS if content.skipped else EXIT_CLEAN)
+    result = WrittenSnapshot(span, content, str(Path(folder, snapshot_name(content.snapshot_id))), size_bytes, proven)
+    write_facts(given.format, snapshot_facts(result))
+    is_odd = content.skipped or given.kafka in content.effect.faults
+    if content.effect.damage is not None:
+        return EXIT_DAMAGE
+    return tally.exit_code or (EXIT_SUSPICIOUS if is_odd else EXIT_CLEAN)
 
 
 def make_parser() -> Parser:
@@ -60,7 +70,8 @@ def make_parser() -> Parser:
         description="Write a snapshot of the cluster at an offset that log and snapshots reach, as controllers of Kafka"
         " write it. A record that they die of has no effect, and is named.",
         epilog=f"Give the directories of all controllers: they say together what is proven to be committed."
-        f" {EXIT_CODES_HELP} A record without effect is suspicious.",
+        f" {EXIT_CODES_HELP} A record without effect is suspicious,"
+        " and so is a later record of the log that controllers die of all the same.",
     )
     what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
     parser.add_argument("paths", nargs="+", metavar="DIR", help=what)
@@ -86,6 +97,11 @@ def make_parser() -> Parser:
         metavar="RELEASE",
         help=f"whose rules say which records have no effect: {', '.join(CHECKED_RELEASES)} (default: %(default)s)",
     )
+    parser.add_argument(
+        "--skip-unknown",
+        action="store_true",
+        help="records that are only for newer releases have no effect; without it, they are refused",
+    )
     parser.add_argument("--force", action="store_true", help="even if the state is not proven to be committed")
     add_format_option(parser)
     add_processes_option(parser)
@@ -93,39 +109,23 @@ def make_parser() -> Parser:
     return parser
 
 
-def _check_proof(span: Span, proven_offset: int, *, is_forced: bool) -> None:
+def _content_or_refusal(span: Span, given: argparse.Namespace) -> SnapshotContent | SnapshotError:
+    """Return what the snapshot says, or why it is refused: no other replica is asked then, which might end earlier."""
+    try:
+        return snapshot_content(span, given.kafka, skips_unknown=given.skip_unknown)
+    except SnapshotError as error:
+        if type(error) is not SnapshotError:
+            raise  # A file is damaged.
+        return without_frames(error)
+
+
+def _proven(span: Span, proven_offset: int) -> int:
+    """Return the offset up to which the log of a state is proven to be committed, exclusive."""
     fork = span.copy.forks_at
-    proven = proven_offset if fork is None else min(fork, proven_offset)
+    return proven_offset if fork is None else min(fork, proven_offset)
+
+
+def _check_proof(span: Span, proven: int, *, is_forced: bool) -> None:
     if span.asked_offset > proven and not is_forced:
         problem = f"records from offset {proven} on are not proven to be committed by the given files"
         raise StateNotThereError(f"{span.copy.path}: {problem}: give all directories, a lower --at, or --force")
-
-
-def _facts(span: Span, content: SnapshotContent, folder: str, size_bytes: int) -> Iterator[Fact]:
-    end = content.snapshot_id
-    path = str(Path(folder, snapshot_name(end)))
-    text = f"{path}: the cluster before offset {end.offset}, epoch {end.epoch}: {len(content.values)} records"
-    members = {
-        **path_member("file", path),
-        **path_member("directory", span.copy.path),
-        "end_offset": end.offset,
-        "epoch": end.epoch,
-        "timestamp": content.timestamp,
-        "kraft_version": int(content.kraft_version),
-        "voter_ids": [] if content.voters is None else sorted(content.voters.voters),
-        "record_count": len(content.values),
-        "size_bytes": size_bytes,
-        "skipped_count": len(content.skipped),
-        "loaded_by": list(content.loaded_by),
-    }
-    lines = [text, f"Controllers of {', '.join(content.loaded_by)} load it."]
-    yield Fact(lines, "snapshot", members)
-    for fault in content.skipped:
-        yield Fact(_skipped_text(fault), "skipped_record", fault._asdict())
-
-
-def _skipped_text(fault: LoadFault) -> str:
-    where = "of the snapshot " if fault.is_in_snapshot else ""
-    record = fault.record or "record of an unknown type"
-    place = f"the {record} at offset {fault.offset} {where}(index {fault.record_index})"
-    return f"Kafka's own stops at {place}, which has no effect here: {fault.rule}: {fault.reason}"
