@@ -24,7 +24,7 @@ from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 from tests.tools.made_logs import flip, write_log
-from tests.tools.state.made_metadata import ORDERS, TOPIC, VERSION, found_copies, metadata_log, record
+from tests.tools.state.made_metadata import ORDERS, TOPIC, VERSION, found_copies, metadata_batch, metadata_log, record
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "state-1.schema.json").read_text()))
 TOPICS = GOLDEN / "data-topics/data/n1"
@@ -250,6 +250,31 @@ def test_a_state_that_lacks_topics_is_not_recommended(tmp_path: Path) -> None:
     assert "States from" not in run("state", "-j1", log, "--against", broker).text
     text = run("state", "-j1", log, "--at", "2", "--against", broker).text
     assert "States from offset 3 to the end of the log have all topics of these directories that the log knows" in text
+
+
+def test_of_a_damaged_log_the_end_of_what_can_be_read_is_named(tmp_path: Path) -> None:
+    """It may go on, and what it says there is not known."""
+    log = metadata_log(tmp_path / "node", [VERSION], [BROKER], [TOPIC, ALONE], [BROKER], [BROKER])
+    broker = broker_directory(tmp_path / "b1", ("orders", ORDERS))
+    arguments = ("state", "-j1", log, "--at", "2", "--against", broker)
+    assert "States from offset 3 to the end of the log have" in run(*arguments).text
+    (segment,) = (log / "__cluster_metadata-0").glob("*.log")
+    last = len(metadata_batch(5, [BROKER], 0))
+    flip(segment, segment.stat().st_size - last - 1)
+    outcome = run(*arguments)
+    assert "States from offset 3 up to where the log can be read have" in outcome.text
+    assert outcome.exit_code == 2
+
+
+def test_topics_of_another_cluster_do_not_count(tmp_path: Path) -> None:
+    """Their directory is not compared: no state is looked for that has them."""
+    log = metadata_log(tmp_path / "node", [VERSION], [BROKER])
+    own = broker_directory(tmp_path / "b1", ("orders", ORDERS))
+    foreign = broker_directory(tmp_path / "b2", ("payments", OTHER))
+    (log / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=9\n")
+    (foreign / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=2\n")
+    comparison, *_ = against(log, "--against", own, foreign, exit_code=3)
+    assert comparison["topics_never_known"] == 1
 
 
 def test_a_broker_s_own_metadata_that_is_ahead_is_told(tmp_path: Path) -> None:
