@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons of brokers with metadata that hide a loss, or cry wolf."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.limits import BATCH_OVERHEAD
 from raftlog.storage.reading.index_seek import read_head
 from raftlog.tools.beliefs import given_files, missing_replicas, partition_directories
+from raftlog.tools.beliefs.difference_kinds import REPLICA_LOST
 from tests.mutants.planting import Mutant, instead
 
 COMPARISON: Final = "tests/tools/beliefs/test_comparison.py"
@@ -32,10 +32,17 @@ def _in_any_directory(self: Any, key: Any, _: Any) -> bool:
     return not self.has(key)
 
 
-def _epochs_of_any(source: Any, position: int) -> Iterator[int]:
+def _epoch_of_any(_self: Any, source: Any, _path: str, position: int) -> int:
+    highest = -1
     while (head := read_head(source.read_at(position, BATCH_OVERHEAD), position)) is not None:
-        yield RecordBatch(source.read_at(position, BATCH_OVERHEAD)).partition_leader_epoch
+        highest = max(highest, RecordBatch(source.read_at(position, BATCH_OVERHEAD)).partition_leader_epoch)
         position = head.next_position
+    return highest
+
+
+def _as_missing(*, is_aside: bool, is_elsewhere: bool) -> Any:
+    del is_aside, is_elsewhere
+    return REPLICA_LOST
 
 
 MUTANTS: Final = (
@@ -69,9 +76,16 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R-beliefs-torn",
-        "a batch that is not complete has no leader epoch",
+        "a batch that is not complete, or damaged, has no leader epoch",
         "LogSegment#recover",
-        instead(given_files, "_leader_epochs", _epochs_of_any),
-        (f"{FILES}::test_a_torn_batch_and_zeros_do_not_count",),
+        instead(given_files.GivenFiles, "_leader_epoch", _epoch_of_any),
+        (f"{FILES}::test_a_torn_batch_and_zeros_do_not_count", f"{FILES}::test_only_batches_whose_crc_holds_count"),
+    ),
+    Mutant(
+        "R-beliefs-lost",
+        "records that another directory has are not lost",
+        "LogManager#isStrayKraftReplica",
+        instead(missing_replicas, "_kind_of_lost", _as_missing),
+        (EXAMPLES,),
     ),
 )

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from raftlog.tools.coordinators import share_batches
 from raftlog.tools.coordinators.coordinator_state import OFFSET, CoordinatorState
+from raftlog.tools.state import coordinator_reading
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 STATE: Final = "tests/tools/coordinators/test_coordinator_state.py"
@@ -58,5 +59,12 @@ MUTANTS: Final = (
         "PersisterStateBatchCombiner",
         instead(share_batches, "combined_batches", _last_wins),
         ("tests/tools/coordinators/test_share_batches.py",),
+    ),
+    Mutant(
+        "R-coordinators-damage",
+        "what damage has taken is not what compaction has removed",
+        "Cleaner#cleanSegments",
+        instead(coordinator_reading._Extent, "add_damage", lambda _: None),
+        ("tests/tools/state/test_coordinator_extent.py",),
     ),
 )

@@ -2,24 +2,30 @@
 """Compares brokers' log directories with the metadata of a state, and says what each believes that the other does not.
 
 All of it is a pure function of values. What was not given is never held against a broker: a replica counts as missing
-only if the directory that the metadata has it in was given, or if all directories of its broker were.
+only if all directories that its broker has registered were given, and, if it has registered none, the one that the
+metadata has it in.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final
+from uuid import UUID
 
 import attrs
 
+from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.tools.beliefs.difference_kinds import (
     BROKER_NOT_GIVEN,
     DIRECTORY_NOT_GIVEN,
+    DIRECTORY_OF_OTHER,
     DIRECTORY_TWICE,
     FOREIGN_CLUSTER,
     KINDS,
+    METADATA_AHEAD,
     NO_IDENTITY,
     REGISTERED_EARLIER,
     REGISTERED_LATER,
     UNKNOWN_BROKER,
+    UNREAD,
     UNREGISTERED_DIRECTORY,
 )
 from raftlog.tools.beliefs.differences import BrokerDifference
@@ -43,7 +49,7 @@ class ComparedBroker:
         given_directories: how many of its directories were given.
         partitions: how many partitions' directories these have, without those that are set aside or deleted.
         replicas: how many replicas the metadata assigns to it.
-        unjudged: how many of these may be in a directory that was not given.
+        unjudged: how many of these may be in a directory that was not given, or whose id is not known.
     """
 
     node_id: int
@@ -74,23 +80,34 @@ class BrokerComparison:
         return any(each.kind.is_harmful for each in self.differences)
 
 
-def compare(tables: Tables, cluster_id: str | None, directories: Sequence[GivenDirectory]) -> BrokerComparison:
+def compare(
+    tables: Tables, cluster_id: str | None, directories: Sequence[GivenDirectory], end_offset: int | None = None
+) -> BrokerComparison:
     """Compare directories with a state.
 
     Args:
         tables: the state.
         cluster_id: of its cluster; None if that is not known.
         directories: of any brokers.
+        end_offset: of the state, exclusive; None if metadata logs of brokers are not to be compared with it.
     """
     own: dict[int, list[GivenDirectory]] = {}
     differences: list[BrokerDifference] = []
     for directory in directories:
+        if directory.unread_files:
+            seen = f"{', '.join(directory.unread_files)} cannot be read"
+            differences.append(BrokerDifference(UNREAD, directory.node_id, seen, path=directory.path))
         problem = _identity_problem(directory, cluster_id)
         if problem is not None:
             differences.append(problem)
         elif directory.node_id is not None:
             own.setdefault(directory.node_id, []).append(directory)
     differences += missing_replicas(tables, own)
+    differences += _other_owners(tables, own)
+    for directory in (each for of_node in own.values() for each in of_node):
+        if end_offset is not None and directory.metadata_end > end_offset:
+            seen = f"its {METADATA_TOPIC} ends at offset {directory.metadata_end}, the state at {end_offset}"
+            differences.append(BrokerDifference(METADATA_AHEAD, directory.node_id, seen, path=directory.path))
     for node_id, of_node in own.items():
         differences += _directory_differences(tables, node_id, of_node)
         differences += partition_differences(tables, node_id, of_node)
@@ -112,6 +129,25 @@ def _identity_problem(directory: GivenDirectory, cluster_id: str | None) -> Brok
         seen = f"cluster.id {directory.cluster_id}, and the metadata is of {cluster_id}"
         return BrokerDifference(FOREIGN_CLUSTER, directory.node_id, seen, path=directory.path)
     return None
+
+
+def _other_owners(tables: Tables, own: dict[int, list[GivenDirectory]]) -> Iterator[BrokerDifference]:
+    """Yield the directories whose ids another broker has registered, or has a given directory of."""
+    owners: dict[UUID, dict[int, str]] = {}
+    for node_id, of_node in own.items():
+        for each in of_node:
+            if each.directory_id is not None:
+                owners.setdefault(each.directory_id, {})[node_id] = each.path
+    for node_id, broker in tables.brokers.items():
+        for directory_id in broker.directories:
+            owners.setdefault(directory_id, {})[node_id] = "its registration"
+    for node_id, of_node in own.items():
+        for each in of_node:
+            found = {} if each.directory_id is None else owners[each.directory_id]
+            others = [f"broker {node} in {where}" for node, where in sorted(found.items()) if node != node_id]
+            if others and each.directory_id is not None:
+                seen = f"directory.id {uuid_to_text(each.directory_id)}, as {', '.join(others)}"
+                yield BrokerDifference(DIRECTORY_OF_OTHER, node_id, seen, path=each.path)
 
 
 def _directory_differences(

@@ -33,6 +33,15 @@ NO_IDENTITY: Final = DifferenceKind(
 DIRECTORY_TWICE: Final = DifferenceKind(
     "directory-twice", "Two directories of the broker have one directory.id: it does not start with both."
 )
+DIRECTORY_OF_OTHER: Final = DifferenceKind(
+    "directory-of-other",
+    "Another broker has this directory.id. The controller refuses to register a directory that another broker has"
+    " registered (InvalidRegistrationException): this broker does not start.",
+)
+METADATA_AHEAD: Final = DifferenceKind(
+    "metadata-ahead",
+    "The broker's own metadata log has records after this state. Compare with it: raftlog state DIR --against ...",
+)
 UNKNOWN_BROKER: Final = DifferenceKind(
     "unknown-broker", "The metadata has no such broker. It registers when it starts.", is_harmful=False
 )
@@ -73,6 +82,16 @@ OTHER_NAME: Final = DifferenceKind(
     "The id is that of a topic of another name. The directory stays, under a name that nothing asks for, and the"
     " replica of the topic begins empty.",
 )
+SWAPPED_NAME: Final = DifferenceKind(
+    "swapped-name",
+    "The id is that of another topic, and a third topic has the directory's name: Kafka refuses to start this log"
+    " (InconsistentTopicIdException). Rename the directory back to the topic that has its id.",
+)
+UNREAD: Final = DifferenceKind(
+    "unread",
+    "A file there is damaged or cannot be read: what it says was not compared.",
+    is_harmful=False,
+)
 STRAY_WANTED: Final = DifferenceKind(
     "stray-wanted",
     "Kafka has set aside a replica that the metadata assigns to this broker. It does not take it back by itself:"
@@ -88,10 +107,25 @@ EPOCH_ABOVE: Final = DifferenceKind(
     "The metadata is older than these records. Later leaders get leader epochs that were used before, so that followers"
     " may keep records that their leader does not have.",
 )
+EPOCH_UNCONFIRMED: Final = DifferenceKind(
+    "epoch-unconfirmed",
+    "Batches have a leader epoch that leader-epoch-checkpoint does not have: the two differ. No checksum covers the"
+    " epoch of a batch, so that it does not show that the metadata is older.",
+)
 REPLICA_LOST: Final = DifferenceKind(
     "replica-lost",
-    "No in-sync replica of the partition is in any given directory. The broker creates an empty one: the records that"
-    " there were are lost.",
+    "No replica of the partition is in any given directory. The broker creates an empty one: the records that there"
+    " were are lost.",
+)
+REPLICA_ASIDE: Final = DifferenceKind(
+    "replica-aside",
+    "No in-sync replica of the partition serves, but a directory that is set aside, or has another name or id, has its"
+    " records: put it back before a broker starts, which would create an empty replica beside it.",
+)
+REPLICA_UNCLEAN: Final = DifferenceKind(
+    "replica-unclean",
+    "No in-sync replica of the partition is in any given directory, but one that is not in sync is: an unclean election"
+    " of it is what is left, and what it has not copied is lost.",
 )
 REPLICA_EMPTY: Final = DifferenceKind(
     "replica-empty",

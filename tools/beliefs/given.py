@@ -19,9 +19,13 @@ class GivenPartition:
         path: of the directory.
         name: its name, with the stage of its life.
         topic_id: from ``partition.metadata``; None if there is no such file.
-        leader_epoch: the highest one in ``leader-epoch-checkpoint`` and in the last batches; -1 if there is none.
-        epoch_path: the file that has it; empty if there is none.
+        leader_epoch: the highest one in ``leader-epoch-checkpoint``; -1 if there is none.
+        epoch_path: that file; empty if there is none.
         is_unread: whether ``partition.metadata`` cannot be read, so that nothing is known of the topic.
+        unconfirmed_epoch: the highest one in the headers of the last batches whose CRC holds, if it is above that of
+            the checkpoint; else -1.
+        unconfirmed_path: the file that has it; empty if there is none.
+        unread_files: the names of damaged files and of those that cannot be read.
     """
 
     path: str
@@ -30,6 +34,9 @@ class GivenPartition:
     leader_epoch: int = -1
     epoch_path: str = ""
     is_unread: bool = False
+    unconfirmed_epoch: int = -1
+    unconfirmed_path: str = ""
+    unread_files: tuple[str, ...] = ()
 
     @property
     def key(self) -> PartitionKey | None:
@@ -52,6 +59,8 @@ class GivenDirectory:
         broker_epoch: from ``.kafka_cleanshutdown``: that of the registration with which the broker ran last, if it shut
             down cleanly; else None.
         partitions: the partitions' directories, by name, without that of the metadata log.
+        unread_files: the names of its own files, and of those of its metadata log, that are damaged or cannot be read.
+        metadata_end: the offset after the last sound batch of its own metadata log, exclusive; -1 if it has none.
     """
 
     path: str
@@ -60,3 +69,5 @@ class GivenDirectory:
     directory_id: UUID | None = None
     broker_epoch: int | None = None
     partitions: tuple[GivenPartition, ...] = ()
+    unread_files: tuple[str, ...] = ()
+    metadata_end: int = -1

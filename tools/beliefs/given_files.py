@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the log directories of brokers: names, small files, and the headers of each partition's last batches."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from typing import Final, TypeVar
 
 import attrs
 
 from raftlog.errors import DecodeError, StorageError
-from raftlog.file_paths import join_path
+from raftlog.file_paths import join_path, name_of
 from raftlog.records import limits
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.iterator import ByteSource
+from raftlog.records.batches.iterator import ByteSource, Corruption, split
 from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint
 from raftlog.records.files.file_names import (
     METADATA_TOPIC,
@@ -44,7 +44,8 @@ class GivenFiles:
     """
 
     def __init__(self, report: Callable[[DecodeError | StorageError], None]) -> None:
-        self._report: Final = report
+        self._to_report: Final = report
+        self._unread: list[str] = []
         self._listing: Final = DirectoryListing()
 
     def read(self, paths: Sequence[str]) -> list[GivenDirectory]:
@@ -70,17 +71,57 @@ class GivenFiles:
             raise StorageError(path, "compare", "it is no log directory of a broker, and has none below it")
         return found
 
+    def _report(self, error: DecodeError | StorageError) -> None:
+        self._unread.append(name_of(error.path or ""))
+        self._to_report(error)
+
+    def _unread_files(self) -> tuple[str, ...]:
+        """Return the names of the files that could not be read since the last call."""
+        found = tuple(dict.fromkeys(self._unread))
+        self._unread.clear()
+        return found
+
     def _directory(self, path: str) -> GivenDirectory:
         entries = list(self._listing.entries(path))
         files = {entry.name for entry in entries}
         parsed = (parse_directory_name(entry.name) for entry in entries if entry.is_directory())
-        names = [name for name in parsed if name is not None and name.topic != METADATA_TOPIC]
+        current = [name for name in parsed if name is not None]
+        names = [name for name in current if name.topic != METADATA_TOPIC]
         names.sort(key=lambda name: (name.topic, name.partition, name.state.value, name.unique_id or ""))
         meta = self._contents(path, FileKind.META_PROPERTIES, files, read_meta_properties) or MetaProperties(0)
         limit = LARGEST_REGISTRATION_BYTES
         epoch = self._contents(path, FileKind.CLEAN_SHUTDOWN, files, registered_epoch, limit)
-        partitions = tuple(self._partition(join_path(path, str(name)), name) for name in names)
-        return GivenDirectory(path, meta.cluster_id, meta.node_id, meta.directory_id, epoch, partitions)
+        ends = [
+            self._metadata_end(join_path(path, str(name)))
+            for name in current
+            if name.topic == METADATA_TOPIC and name.state is DirectoryState.CURRENT
+        ]
+        unread = self._unread_files()
+        partitions = tuple(
+            attrs.evolve(self._partition(join_path(path, str(name)), name), unread_files=self._unread_files())
+            for name in names
+        )
+        return GivenDirectory(
+            path, meta.cluster_id, meta.node_id, meta.directory_id, epoch, partitions, unread, max(ends, default=-1)
+        )
+
+    def _metadata_end(self, path: str) -> int:
+        """Return the offset after a metadata log's last sound batch, or the base offset of its last segment."""
+        end = -1
+        try:
+            for base_offset, segment in reversed(
+                _segments(path, {entry.name for entry in self._listing.entries(path)})
+            ):
+                end = max(end, base_offset)
+                with open_source(segment) as source:
+                    start = IndexSeek(segment, base_offset).position_before(source, _MAX_OFFSET)
+                    pieces = split(source, start=start)
+                    found = [each.next_offset for each in pieces if isinstance(each, RecordBatch)]
+                if found:
+                    return max(end, *found)
+        except StorageError as error:
+            self._report(error)
+        return end
 
     def _partition(self, path: str, name: DirectoryName) -> GivenPartition:
         try:
@@ -99,14 +140,49 @@ class GivenFiles:
         entries = self._contents(partition.path, kind, files, read_leader_epoch_checkpoint) or ()
         epoch = max((entry.epoch for entry in entries), default=-1)
         try:
-            segment, last = _last_batches(partition.path, files)
+            segment, last = self._last_batches(partition.path, files)
         except StorageError as error:
             self._report(error)
             segment, last = "", -1
-        if last > epoch:
-            return attrs.evolve(partition, leader_epoch=last, epoch_path=segment)
         path = join_path(partition.path, kind.value) if entries else ""
-        return attrs.evolve(partition, leader_epoch=epoch, epoch_path=path)
+        found = attrs.evolve(partition, leader_epoch=epoch, epoch_path=path)
+        if last <= epoch:
+            return found
+        return attrs.evolve(found, unconfirmed_epoch=last, unconfirmed_path=segment)
+
+    def _last_batches(self, path: str, files: Set[str]) -> tuple[str, int]:
+        """Return the last segment that has batches, and the highest leader epoch of those after its last index entry.
+
+        Raises:
+            StorageError: a file cannot be read.
+        """
+        for base_offset, segment in reversed(_segments(path, files)):
+            with open_source(segment) as source:
+                start = IndexSeek(segment, base_offset).position_before(source, _MAX_OFFSET)
+                epoch = self._leader_epoch(source, segment, start)
+            if epoch >= 0:
+                return segment, epoch
+        return "", -1
+
+    def _leader_epoch(self, source: ByteSource, path: str, position: int) -> int:
+        """Return the highest leader epoch of the sound batches from a byte position on; damage is reported.
+
+        Only a batch whose header has a higher epoch than those before is read, for its CRC, and what follows where
+        headers lead no further.
+        """
+        size, highest = source.size(), -1
+        while position < size:
+            data = source.read_at(position, limits.BATCH_OVERHEAD)
+            head = read_head(data, position)
+            stop = None if head is None or head.next_position > size else head.next_position
+            if stop is None or RecordBatch(data).partition_leader_epoch > highest:
+                for piece in split(source, start=position, stop=stop):
+                    if isinstance(piece, RecordBatch):
+                        highest = max(highest, piece.partition_leader_epoch)
+                    elif isinstance(piece, Corruption):
+                        self._report(DecodeError(piece.reason, piece.rule, path, piece.position))
+            position = size if stop is None else stop
+        return highest
 
     def _contents(
         self,
@@ -129,32 +205,12 @@ class GivenFiles:
         return None
 
 
-def _last_batches(path: str, files: Set[str]) -> tuple[str, int]:
-    """Return the last segment that has batches, and the highest leader epoch of those after its last index entry.
-
-    Raises:
-        StorageError: a file cannot be read.
-    """
-    for name in sorted(files, reverse=True):  # Names of segments are in the order of their offsets.
+def _segments(path: str, files: Set[str]) -> list[tuple[int, str]]:
+    """Return base offset and path of each segment that was not deleted, by base offset."""
+    found = []
+    for name in files:
         parsed = parse_file_name(name)
-        if parsed is None or (parsed.kind, parsed.state) != (FileKind.LOG, FileState.CURRENT):
-            continue
-        segment = join_path(path, name)
-        with open_source(segment) as source:
-            start = IndexSeek(segment, parsed.base_offset).position_before(source, _MAX_OFFSET)
-            epoch = max(_leader_epochs(source, start), default=None)
-        if epoch is not None:
-            return segment, epoch
-    return "", -1
-
-
-def _leader_epochs(source: ByteSource, position: int) -> Iterator[int]:
-    """Yield the leader epochs of the complete batches from a byte position on, as far as their headers lead."""
-    size = source.size()
-    while True:
-        data = source.read_at(position, limits.BATCH_OVERHEAD)
-        head = read_head(data, position)
-        if head is None or head.next_position > size:
-            return
-        yield RecordBatch(data).partition_leader_epoch
-        position = head.next_position
+        is_segment = parsed is not None and (parsed.kind, parsed.state) == (FileKind.LOG, FileState.CURRENT)
+        if parsed is not None and is_segment and parsed.base_offset is not None:
+            found.append((parsed.base_offset, join_path(path, name)))
+    return sorted(found)

@@ -6,9 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from raftlog.tools.beliefs.difference_kinds import REPLICA_BEHIND, REPLICA_EMPTY, REPLICA_LOST
+from raftlog.records.files.file_names import DirectoryState
+from raftlog.tools.beliefs.difference_kinds import (
+    REPLICA_ASIDE,
+    REPLICA_BEHIND,
+    REPLICA_EMPTY,
+    REPLICA_LOST,
+    REPLICA_UNCLEAN,
+    DifferenceKind,
+)
 from raftlog.tools.beliefs.differences import BrokerDifference
-from raftlog.tools.beliefs.given import GivenDirectory, PartitionKey
+from raftlog.tools.beliefs.given import GivenDirectory, GivenPartition, PartitionKey
 from raftlog.tools.beliefs.partition_directories import assigned_directory, current_directories
 from raftlog.tools.image.entries import PartitionEntry
 from raftlog.tools.image.tables import Tables
@@ -70,17 +78,19 @@ class _Holder:
     def __init__(self, tables: Tables, node_id: int, directories: Sequence[GivenDirectory]) -> None:
         self._node_id = node_id
         self._has = set(current_directories(tables, node_id, directories))
-        self._unread = {
-            (each.name.topic, each.name.partition)
-            for directory in directories
-            for each in directory.partitions
-            if each.is_unread and each.is_current
+        partitions = [each for directory in directories for each in directory.partitions]
+        self._unread = {_place(each) for each in partitions if each.is_unread and each.is_current}
+        self._aside = {each.key for each in partitions if each.name.state is not DirectoryState.FUTURE}
+        self._aside_names = {
+            _place(each) for each in partitions if each.is_current and each.topic_id not in tables.topics
         }
-        self._names = {topic_id: topic.name for topic_id, topic in tables.topics.items()} if self._unread else {}
+        self._names = {topic_id: topic.name for topic_id, topic in tables.topics.items()}
         given = {each.directory_id for each in directories}
         broker = tables.brokers.get(node_id)
+        registered = set() if broker is None else set(broker.directories)
         self._given: set[UUID | None] = given
-        self._is_complete = bool(directories) and (broker is None or given >= set(broker.directories))
+        self._all_given = bool(directories) and given >= registered
+        self._is_complete = self._all_given and bool(registered)
 
     def has(self, key: PartitionKey) -> bool:
         """Whether it has the replica, or has a directory of its name that cannot be read."""
@@ -91,7 +101,14 @@ class _Holder:
         if self.has(key):
             return False
         assigned = assigned_directory(entry, self._node_id)
-        return self._is_complete or (assigned is not None and assigned in self._given)
+        return self._is_complete or (self._all_given and assigned is not None and assigned in self._given)
+
+    def has_aside(self, key: PartitionKey) -> bool:
+        """Whether it has the records of a replica in a directory that Kafka does not take for it.
+
+        It was set aside, or has the name of another topic, another id or none.
+        """
+        return not self.has(key) and (key in self._aside or (self._names.get(key[0]), key[1]) in self._aside_names)
 
     def is_unjudged(self, key: PartitionKey, entry: PartitionEntry) -> bool:
         """Whether a replica that is assigned to it may be in a directory that was not given."""
@@ -103,13 +120,23 @@ def _difference(
 ) -> BrokerDifference:
     in_sync = entry.isr or entry.eligible_leader_replicas or entry.last_known_elr or entry.replicas
     with_records = [each for each in entry.replicas if each in holders and holders[each].has(key)]
-    if node_id not in in_sync:
-        kind = REPLICA_BEHIND
-    else:
-        is_lost = all(each in holders and holders[each].misses(key, entry) for each in in_sync)
-        kind = REPLICA_LOST if is_lost else REPLICA_EMPTY
+    aside = [each for each in in_sync if each in holders and holders[each].has_aside(key)]
+    kind = REPLICA_BEHIND if node_id not in in_sync else REPLICA_EMPTY
+    if node_id in in_sync and all(each in holders and holders[each].misses(key, entry) for each in in_sync):
+        kind = _kind_of_lost(is_aside=bool(aside), is_elsewhere=bool(with_records))
     seen = f"replicas {_ids(entry.replicas)}, in sync {_ids(in_sync)}, found on {_ids(with_records)}"
+    seen += f", in other directories on {_ids(aside)}" if aside else ""
     return BrokerDifference(kind, node_id, seen, None, tables.topics[key[0]].name, *key)
+
+
+def _kind_of_lost(*, is_aside: bool, is_elsewhere: bool) -> DifferenceKind:
+    if is_aside:
+        return REPLICA_ASIDE
+    return REPLICA_UNCLEAN if is_elsewhere else REPLICA_LOST
+
+
+def _place(partition: GivenPartition) -> tuple[str, int]:
+    return partition.name.topic, partition.name.partition
 
 
 def _ids(ids: Sequence[int]) -> str:

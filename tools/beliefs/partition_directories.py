@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
-from raftlog.records.files.file_names import DirectoryState
+from raftlog.records.files.file_names import DirectoryState, FileKind
 from raftlog.tools.beliefs.difference_kinds import (
     DELETED_WANTED,
     EPOCH_ABOVE,
+    EPOCH_UNCONFIRMED,
     FUTURE_ASSIGNED,
     NO_TOPIC_ID,
     NOT_ASSIGNED,
@@ -16,9 +17,11 @@ from raftlog.tools.beliefs.difference_kinds import (
     OTHER_NAME,
     RECREATED_TOPIC,
     STRAY_WANTED,
+    SWAPPED_NAME,
     TWO_COPIES,
     UNKNOWN_PARTITION,
     UNKNOWN_TOPIC,
+    UNREAD,
     DifferenceKind,
 )
 from raftlog.tools.beliefs.differences import BrokerDifference
@@ -69,6 +72,9 @@ def partition_differences(
     current = current_directories(tables, node_id, directories)
     for directory in directories:
         for each in directory.partitions:
+            if each.is_unread or each.unread_files:
+                names = ", ".join(each.unread_files) or FileKind.PARTITION_METADATA.value
+                yield _difference(UNREAD, node_id, each, f"{names} cannot be read")
             if each.is_unread:
                 continue
             if each.name.state in _SET_ASIDE:
@@ -122,11 +128,18 @@ def _kept(
     """Yield the differences of a directory that Kafka keeps."""
     other = _other_name(tables, partition)
     if other is not None:
-        yield _difference(OTHER_NAME, node_id, partition, f"the topic id is that of {other}")
+        owner = tables.topic_ids.get(partition.name.topic)
+        kind, more = (OTHER_NAME, "") if owner is None else (SWAPPED_NAME, f", {uuid_to_text(owner)} has this name")
+        yield _difference(kind, node_id, partition, f"the topic id is that of {other}{more}")
     if partition.leader_epoch > entry.leader_epoch:
         file = partition.epoch_path.rpartition("/")[2]
         seen = f"leader epoch {partition.leader_epoch} in {file}, the metadata has {entry.leader_epoch}"
         yield _difference(EPOCH_ABOVE, node_id, partition, seen)
+    if partition.unconfirmed_epoch > entry.leader_epoch:
+        file = partition.unconfirmed_path.rpartition("/")[2]
+        known = f"leader-epoch-checkpoint has {partition.leader_epoch}, the metadata {entry.leader_epoch}"
+        seen = f"leader epoch {partition.unconfirmed_epoch} in {file}, {known}"
+        yield _difference(EPOCH_UNCONFIRMED, node_id, partition, seen)
     assigned = assigned_directory(entry, node_id)
     if assigned is None or directory.directory_id is None:
         return

@@ -10,7 +10,7 @@ import attrs
 from raftlog.errors import DecodeError, StorageError
 from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.beliefs.comparison import BrokerComparison, compare
-from raftlog.tools.beliefs.difference_kinds import RECREATED_TOPIC, UNKNOWN_TOPIC
+from raftlog.tools.beliefs.difference_kinds import FOREIGN_CLUSTER, NO_IDENTITY, RECREATED_TOPIC, UNKNOWN_TOPIC
 from raftlog.tools.beliefs.given import GivenDirectory
 from raftlog.tools.beliefs.given_files import GivenFiles
 from raftlog.tools.catalogue.findings import Tally
@@ -54,7 +54,7 @@ class Compared:
 
 
 def compare_with_brokers(
-    given: argparse.Namespace, among: Sequence[StateSource], view: QuorumView, program: str
+    given: argparse.Namespace, among: Sequence[StateSource], view: QuorumView, program: str, *, is_damaged: bool
 ) -> Compared:
     """Print how the state that was asked for and the directories of brokers differ, and return both.
 
@@ -63,6 +63,7 @@ def compare_with_brokers(
         among: the replicas of the metadata log.
         view: of its quorum.
         program: says what is wrong with a file.
+        is_damaged: whether files of the metadata log are damaged.
 
     Raises:
         RaftLogError: there is no such state, or a path has no log directory.
@@ -72,11 +73,15 @@ def compare_with_brokers(
     directories = GivenFiles(problems.append).read(given.against)
     for problem in problems:
         say(str(problem), program)
-    comparison = compare(state.image.tables, view.cluster_id, directories)
+    comparison = compare(state.image.tables, view.cluster_id, directories, state.asked_offset)
     unknown = [each for each in comparison.differences if each.kind in (UNKNOWN_TOPIC, RECREATED_TOPIC)]
     origins = topic_origins(among) if unknown else None
-    fitting = None if origins is None else fitting_states(origins, _topic_ids(directories))
-    _write(given, state, view, comparison, origins or {}, fitting)
+    foreign = {each.path for each in comparison.differences if each.kind in (FOREIGN_CLUSTER, NO_IDENTITY)}
+    compared = [each for each in directories if each.path not in foreign]
+    fitting = None if origins is None else fitting_states(origins, _topic_ids(compared))
+    if fitting is not None and fitting.has(state.image.end_offset):
+        fitting = attrs.evolve(fitting, first=None, last=None, known=0)  # It has no more than this one.
+    _write(given, state, view, comparison, origins or {}, fitting, is_damaged=is_damaged)
     damaged = [isinstance(each, DecodeError) for each in problems]
     return Compared(state, comparison, any(damaged), not all(damaged))
 
@@ -88,13 +93,15 @@ def _write(
     comparison: BrokerComparison,
     origins: dict[UUID, TopicOrigin],
     fitting: FittingStates | None,
+    *,
+    is_damaged: bool,
 ) -> None:
     if given.format == "json":
         write_text(state_json(state, given.at.text, view.high_watermark, cluster_id=view.cluster_id))
         write_text(comparison_json(comparison, origins, fitting))
     else:
         write_lines(fit_lines(head_lines(state, view.high_watermark, cluster_id=view.cluster_id)))
-        write_lines(comparison_lines(comparison, origins, fitting))
+        write_lines(comparison_lines(comparison, origins, fitting, is_damaged=is_damaged))
 
 
 def _topic_ids(directories: Sequence[GivenDirectory]) -> set[UUID]:

@@ -8,11 +8,13 @@ from uuid import UUID
 import attrs
 
 from raftlog.tools.beliefs.comparison import BrokerComparison, ComparedBroker
+from raftlog.tools.beliefs.difference_kinds import UNREAD
 from raftlog.tools.beliefs.differences import BrokerDifference
 from raftlog.tools.state.topic_origins import FittingStates, TopicOrigin
 from raftlog.tools.terminal.json_lines import json_line, path_member
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.text_width import fit_lines
+from raftlog.tools.terminal.value_text import counted
 from raftlog.uuid_text import uuid_to_text
 
 _BROKER_COLUMNS: Final = (
@@ -20,16 +22,23 @@ _BROKER_COLUMNS: Final = (
 )
 Origins = Mapping[UUID, TopicOrigin]
 """The life of each topic that the metadata log knows, by id."""
+_COMPARED: Final = (
+    "cluster ids, broker ids and epochs, directory ids, topic ids and names, which replicas are there, and leader"
+    " epochs; not the records"
+)
 _COLUMNS: Final = ("BROKER", "DIFFERENCE", "PARTITION", "SEEN", "DIRECTORY")
 
 
-def comparison_lines(comparison: BrokerComparison, origins: Origins, fitting: FittingStates | None) -> Iterator[str]:
+def comparison_lines(
+    comparison: BrokerComparison, origins: Origins, fitting: FittingStates | None, *, is_damaged: bool
+) -> Iterator[str]:
     """Yield the comparison for people.
 
     Args:
         comparison: what was found.
         origins: the life of topics that the metadata log knows.
         fitting: the states that have all topics of the brokers; None if this one has them.
+        is_damaged: whether files of the metadata log are damaged, so that it may not be read to its end.
     """
     differences = comparison.differences
     rows = [_broker_row(each, comparison) for each in comparison.brokers]
@@ -42,7 +51,7 @@ def comparison_lines(comparison: BrokerComparison, origins: Origins, fitting: Fi
         yield from table([_COLUMNS, *(_row(each, origins) for each in differences)], frozenset({0}))
         yield ""
         yield from fit_lines(_consequences(comparison))
-    yield from fit_lines(_conclusion(comparison, fitting))
+    yield from fit_lines(_conclusion(comparison, fitting, is_damaged=is_damaged))
 
 
 def comparison_json(comparison: BrokerComparison, origins: Origins, fitting: FittingStates | None) -> Iterator[str]:
@@ -95,8 +104,8 @@ def _row(difference: BrokerDifference, origins: Origins) -> tuple[object, ...]:
 def _origin_text(origin: TopicOrigin | None) -> str:
     if origin is None:
         return ""
-    created = f", created at offset {origin.created_offset}" if origin.created_offset >= 0 else ""
-    return created + (f", removed at offset {origin.removed_offset}" if origin.removed_offset is not None else "")
+    created = f", topic created at offset {origin.created_offset}" if origin.created_offset >= 0 else ""
+    return created + (f", topic removed at offset {origin.removed_offset}" if origin.removed_offset is not None else "")
 
 
 def _consequences(comparison: BrokerComparison) -> Iterator[str]:
@@ -105,18 +114,22 @@ def _consequences(comparison: BrokerComparison) -> Iterator[str]:
     yield ""
 
 
-def _conclusion(comparison: BrokerComparison, fitting: FittingStates | None) -> Iterator[str]:
+def _conclusion(comparison: BrokerComparison, fitting: FittingStates | None, *, is_damaged: bool) -> Iterator[str]:
     """Yield what it all amounts to, and which states have the topics of the brokers, if this one does not."""
     if not comparison.differences:
-        yield "The brokers and the metadata agree."
+        yield f"No difference in what was compared: {_COMPARED}."
     elif not comparison.is_harmful:
-        yield "Nothing would be set aside or be lost."
+        is_unread = any(each.kind is UNREAD for each in comparison.differences)
+        yield f"{'In what could be read, nothing' if is_unread else 'Nothing'} would be set aside or be lost."
     if fitting is None:
         return
     if fitting.first is not None:
-        end = "to the end of the log" if fitting.last is None else f"to offset {fitting.last}"
-        yield f"States from offset {fitting.first} {end} have all topics of these directories that the log knows."
+        end = "up to where the log can be read" if is_damaged else "to the end of the log"
+        end = end if fitting.last is None else f"to offset {fitting.last}"
+        have = f"States from offset {fitting.first} {end} have all topics of these directories that the log knows"
+        yield f"{have}; no state has the others." if fitting.never_known else f"{have}."
     elif fitting.known:
         yield "No state of the log has the topics of these directories at once."
     if fitting.never_known:
-        yield f"{fitting.never_known} topics of these directories are in no state of the log."
+        are = "is" if fitting.never_known == 1 else "are"
+        yield f"{counted(fitting.never_known, 'topic')} of these directories {are} in no state of the log."

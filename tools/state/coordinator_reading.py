@@ -11,7 +11,7 @@ import attrs
 from raftlog.errors import DecodeError, StateNotThereError, StorageError, fresh_copy
 from raftlog.file_paths import directory_of, is_remote, name_of
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split
+from raftlog.records.batches.iterator import Corruption, Piece, TornTail, ZeroPadding, split
 from raftlog.records.files.file_names import DirectoryState, FileKind, parse_directory_name, parse_file_name
 from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from raftlog.storage.reading.file_source import open_source
@@ -22,6 +22,7 @@ from raftlog.tools.state.positions import Position
 COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 """The topics whose states are shown."""
 ReportProblem = Callable[[DecodeError], None]
+ReportChange = Callable[[CoordinatorChange], None]
 
 
 @attrs.frozen
@@ -31,13 +32,23 @@ class CoordinatorLog:
     Attributes:
         topic, partition: of which it is a replica.
         path: of the directory.
-        segments: paths, by base offset.
+        segments: base offsets and paths, by base offset.
     """
 
     topic: str
     partition: int
     path: str
-    segments: tuple[str, ...]
+    segments: tuple[tuple[int, str], ...]
+
+    @property
+    def first_offset(self) -> int:
+        """The base offset of the first segment; compaction does not change it."""
+        return self.segments[0][0]
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether its coordinator deletes the first records; the other topics are only compacted."""
+        return self.topic == SHARE_GROUP_STATE
 
 
 @attrs.frozen
@@ -45,14 +56,27 @@ class CoordinatorExtent:
     """What a log has.
 
     Attributes:
-        start: offset of its first batch.
-        end: the offset after its last batch, exclusive.
-        gone: how many offsets in between have no record: compaction has removed them.
+        start: offset of its first batch; without any batch, the base offset of its first segment.
+        end: the offset after its last batch, or the base offset of its last segment if that is higher, exclusive.
+        gone: how many offsets after ``start`` have no record inside of segments: compaction has removed them.
+        below: how many offsets precede ``start`` in its segment, for the same reason.
+        missing: how many offsets have no record between segments: one is missing, or compaction has removed the last
+            records of the one before.
+        damaged: how many offsets have no record because of damage; what followed the last sound batch is not counted.
+        damaged_places: how many places are damaged.
     """
 
     start: int
     end: int
-    gone: int
+    gone: int = 0
+    below: int = 0
+    missing: int = 0
+    damaged: int = 0
+    damaged_places: int = 0
+
+
+class StateUnknownError(StateNotThereError):
+    """A log whose first records are gone does not say what the state was at a time before those that it has."""
 
 
 @attrs.frozen
@@ -111,7 +135,7 @@ def coordinator_logs(paths: Sequence[str], topic: str) -> list[CoordinatorLog]:
             continue
         found.setdefault((name.partition, each.directory), []).append((each.base_offset or 0, each.path))
     logs = [
-        CoordinatorLog(topic, partition, path, tuple(segment for _, segment in sorted(set(segments))))
+        CoordinatorLog(topic, partition, path, tuple(sorted(set(segments))))
         for (partition, path), segments in sorted(found.items())
     ]
     if not logs:
@@ -129,16 +153,68 @@ def extent_of(log: CoordinatorLog, problem: ReportProblem) -> CoordinatorExtent:
     """Return what a log has; damage is reported.
 
     Raises:
-        StateNotThereError: it has no batch.
         StorageError: a file cannot be read.
     """
-    start, end, count = -1, 0, 0
-    for batch in _batches(log, problem):
-        start = batch.base_offset if start < 0 else start
-        end, count = batch.next_offset, count + max(0, batch.record_count)
-    if start < 0:
-        raise StateNotThereError(f"{log.path}: the log has no batch")
-    return CoordinatorExtent(start, end, end - start - count)
+    found = _Extent(log.segments[0][0])
+    last_path = log.segments[-1][1]
+    for base_offset, path in log.segments:
+        found.begin_segment(base_offset)
+        for piece in _pieces(path):
+            if isinstance(piece, RecordBatch):
+                found.add(piece)
+            elif isinstance(piece, Corruption) or (isinstance(piece, TornTail) and path != last_path):
+                found.add_damage()
+                problem(DecodeError(piece.reason, piece.rule, path, piece.position))
+            elif not isinstance(piece, TornTail | ZeroPadding):
+                found.add_damage()
+                problem(DecodeError("messages of magic 0 and 1 are not read here", None, path, piece.position))
+    return found.extent()
+
+
+@attrs.define
+class _Extent:
+    """Counts the offsets without records, by why they have none."""
+
+    end: int
+    start: int | None = None
+    gone: int = 0
+    below: int = 0
+    missing: int = 0
+    damaged: int = 0
+    places: int = 0
+    is_damaged: bool = False
+
+    def begin_segment(self, base_offset: int) -> None:
+        """Count what precedes a segment, after the last batch of the one before."""
+        gap = max(0, base_offset - self.end)
+        if self.is_damaged:
+            self.damaged += gap
+        else:
+            self.missing += gap
+        self.end, self.is_damaged = self.end + gap, False
+
+    def add(self, batch: RecordBatch) -> None:
+        """Count what precedes a batch in its segment, and what it has lost."""
+        gap = max(0, batch.base_offset - self.end)
+        if self.is_damaged:
+            self.damaged += gap
+        elif self.start is None:
+            self.below += gap
+        else:
+            self.gone += gap
+        self.start = batch.base_offset if self.start is None else self.start
+        self.gone += max(0, batch.next_offset - batch.base_offset - max(0, batch.record_count))
+        self.end, self.is_damaged = max(self.end, batch.next_offset), False
+
+    def add_damage(self) -> None:
+        """Note that the offsets up to the next batch or segment are those of damaged bytes."""
+        self.places += 1
+        self.is_damaged = True
+
+    def extent(self) -> CoordinatorExtent:
+        """Return what was counted."""
+        start = self.end if self.start is None else self.start
+        return CoordinatorExtent(start, self.end, self.gone, self.below, self.missing, self.damaged, self.places)
 
 
 def state_at(
@@ -157,9 +233,13 @@ def state_at(
 
 
 def changes_between(
-    log: CoordinatorLog, extent: CoordinatorExtent, ends: tuple[Position, Position], problem: ReportProblem
-) -> tuple[CoordinatorAt, CoordinatorAt, list[CoordinatorChange]]:
-    """Return the states at two positions, and the changes between them in order.
+    log: CoordinatorLog,
+    extent: CoordinatorExtent,
+    ends: tuple[Position, Position],
+    report: ReportChange,
+    problem: ReportProblem,
+) -> tuple[CoordinatorAt, CoordinatorAt]:
+    """Return the states at two positions; the changes between them are reported in order.
 
     Raises:
         StateNotThereError: the log does not reach one of them, or the first is after the second.
@@ -169,12 +249,11 @@ def changes_between(
     offset, later_times = _offset(log, extent, ends[1])
     if offset < before.asked_offset:
         raise StateNotThereError(f"{ends[1].text} is before {ends[0].text}: {offset} < {before.asked_offset}")
-    changes: list[CoordinatorChange] = []
-    state = CoordinatorState(log.topic, changes.append)
+    state = CoordinatorState(log.topic)
     advance(log, state, before.state.end_offset, lambda _: None)
-    changes.clear()
+    state.report = report
     advance(log, state, offset, problem)
-    return before, CoordinatorAt(log, extent, state, offset, later_times), changes
+    return before, CoordinatorAt(log, extent, state, offset, later_times)
 
 
 def advance(log: CoordinatorLog, state: CoordinatorState, end: int, problem: ReportProblem) -> None:
@@ -183,7 +262,7 @@ def advance(log: CoordinatorLog, state: CoordinatorState, end: int, problem: Rep
     Raises:
         StorageError: a file cannot be read.
     """
-    for batch in _batches(log, lambda _: None):
+    for batch in _batches(log):
         if batch.next_offset > end:
             return
         if batch.next_offset <= state.end_offset:
@@ -203,9 +282,14 @@ def _offset(log: CoordinatorLog, extent: CoordinatorExtent, position: Position) 
     reach = f"the log has states from offset {extent.start} to {extent.end}"
     if position.time_ms is not None:
         found, later = _offset_at(log, position.time_ms)
-        if found is not None and found <= extent.start:
-            raise StateNotThereError(f"{log.path}: {position.text} is before the first record of the log")
-        return (extent.end if found is None else found), later
+        if found is None:
+            found = extent.end
+        elif found <= extent.start > 0:
+            raise StateUnknownError(
+                f"{log.path}: {position.text} is before the first record of the log,"
+                f" which begins at offset {extent.start}"
+            )
+        return found, later
     offset = extent.end - (position.from_end or 0) if position.offset is None else position.offset
     if not extent.start <= offset <= extent.end:
         raise StateNotThereError(f"{log.path}: no state at offset {offset}: {reach}")
@@ -215,7 +299,7 @@ def _offset(log: CoordinatorLog, extent: CoordinatorExtent, position: Position) 
 def _offset_at(log: CoordinatorLog, time_ms: int) -> tuple[int | None, int]:
     found: int | None = None
     later = 0
-    for batch in _batches(log, lambda _: None):
+    for batch in _batches(log):
         if batch.max_timestamp > time_ms:
             found = batch.base_offset if found is None else found
         elif found is not None:
@@ -223,14 +307,14 @@ def _offset_at(log: CoordinatorLog, time_ms: int) -> tuple[int | None, int]:
     return found, later
 
 
-def _batches(log: CoordinatorLog, problem: ReportProblem) -> Iterator[RecordBatch]:
-    """Yield the sound batches of a log; damage and messages of older formats are reported, and passed over."""
-    for path in log.segments:
-        with open_source(path) as source:
-            for piece in split(source):
-                if isinstance(piece, RecordBatch):
-                    yield piece
-                elif isinstance(piece, Corruption):
-                    problem(DecodeError(piece.reason, piece.rule, path, piece.position))
-                elif not isinstance(piece, TornTail | ZeroPadding):
-                    problem(DecodeError("messages of magic 0 and 1 are not read here", None, path, piece.position))
+def _batches(log: CoordinatorLog) -> Iterator[RecordBatch]:
+    """Yield the sound batches of a log; ``extent_of`` reports the rest."""
+    for _, path in log.segments:
+        for piece in _pieces(path):
+            if isinstance(piece, RecordBatch):
+                yield piece
+
+
+def _pieces(path: str) -> Iterator[Piece]:
+    with open_source(path) as source:
+        yield from split(source)

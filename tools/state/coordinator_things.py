@@ -29,7 +29,7 @@ _TARGET: Final = "TargetAssignmentMember"
 
 def coordinator_things(entries: Mapping[EntryKey, CoordinatorEntry]) -> Iterator[Thing]:
     """Yield the entries of a state as things, by path."""
-    yield from sorted((coordinator_thing(*each) for each in entries.items()), key=_order)
+    yield from sorted((coordinator_thing(*each) for each in entries.items()), key=path_order)
 
 
 def coordinator_thing(key: EntryKey, entry: CoordinatorEntry) -> Thing:
@@ -58,9 +58,16 @@ def _field_text(field: Any) -> str:
     return displayed(field) if isinstance(field, str) else str(field)
 
 
-def _order(thing: Thing) -> tuple[tuple[bool, int, str], ...]:
-    """Return a sort key of a path, in which numbers are in their order."""
-    return tuple((not each.isdecimal(), int(each) if each.isdecimal() else 0, each) for each in thing.path)
+def path_order(thing: Thing) -> tuple[tuple[bool, int, str, str], ...]:
+    """Return a sort key of a thing's path, in which numbers of any length are in their order, before other names."""
+    return tuple(map(_order_of_name, thing.path))
+
+
+def _order_of_name(name: str) -> tuple[bool, int, str, str]:
+    if not (name.isascii() and name.isdecimal()):
+        return True, 0, name, name
+    digits = name.lstrip("0")
+    return False, len(digits), digits, name
 
 
 def _commit(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +181,7 @@ def _newer(name: str, texts: Sequence[str], entry: CoordinatorEntry) -> Thing:
 
 def _newer_group(protocol: str, value: Mapping[str, Any]) -> dict[str, Any]:
     names = ("protocol_type", "protocol", "leader", "state_timestamp")
-    return {"type": protocol, "epoch": value["epoch"]} | dict.fromkeys(names) | {"members": []}
+    return {"type": protocol, "epoch": value["epoch"]} | dict.fromkeys(names) | {"members": None}
 
 
 def _member(value: Mapping[str, Any]) -> dict[str, Any]:

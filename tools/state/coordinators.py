@@ -2,8 +2,8 @@
 """``raftlog state`` for the coordinators' topics: groups, committed offsets and transactions at an offset or time."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
 import attrs
 
@@ -15,12 +15,13 @@ from raftlog.tools.state.coordinator_reading import (
     CoordinatorExtent,
     CoordinatorLog,
     ReportProblem,
+    StateUnknownError,
     changes_between,
     coordinator_logs,
     extent_of,
     state_at,
 )
-from raftlog.tools.state.coordinator_things import coordinator_thing, coordinator_things
+from raftlog.tools.state.coordinator_things import coordinator_thing, coordinator_things, path_order
 from raftlog.tools.state.positions import Position
 from raftlog.tools.state.state_lines import (
     ShownChange,
@@ -36,11 +37,16 @@ from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSP
 from raftlog.tools.terminal.json_lines import json_line, path_member
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.text_width import fit_lines
-from raftlog.tools.terminal.value_text import time_text
+from raftlog.tools.terminal.value_text import counted, time_text
 from raftlog.tools.terminal.verb_output import write_lines, write_text
 
 _MOST_NAMED: Final = 20
 """How many problems are named on standard error."""
+_UNCOMMITTED: Final = (
+    "Records after the high watermark count as if they were committed: a log does not say where that is."
+)
+_Logs = Sequence[tuple[CoordinatorLog, CoordinatorExtent]]
+_Shown = TypeVar("_Shown")
 
 
 def show_coordinators(given: argparse.Namespace, topic: str, program: str) -> int:
@@ -82,7 +88,7 @@ class _Coordinators:
         if self.given.between or self.given.history is not None:
             return self._show_changes(logs)
         _check_alone(logs, self.given.at)
-        states = [state_at(log, extent, self.given.at, self.problem) for log, extent in logs]
+        states = self._known(logs, lambda log, extent: state_at(log, extent, self.given.at, self.problem))
         found = list(_things(states, self.given.path))
         if self.given.path and not found:
             raise StateNotThereError(f"there is nothing at {path_text(self.given.path)}")
@@ -90,30 +96,66 @@ class _Coordinators:
             write_text(_state_json(each, self.given.at) for each in states)
             write_text(map(thing_json, found))
         else:
-            write_lines(fit_lines(line for each in states for line in _head_lines(each)))
+            write_lines(fit_lines([*(line for each in states for line in _head_lines(each)), _UNCOMMITTED]))
             write_lines((table_lines if self.given.format == "table" else tree_lines)(found))
         return states
 
-    def _show_changes(self, logs: Sequence[tuple[CoordinatorLog, CoordinatorExtent]]) -> list[CoordinatorAt]:
+    def _show_changes(self, logs: _Logs) -> list[CoordinatorAt]:
         given, last = self.given, list[CoordinatorAt]()
         is_history = given.history is not None
         root: Path = given.history if is_history else given.path
         for position in [given.at] if is_history else given.between:
             _check_alone(logs, position)
-        for log, extent in logs:
-            start = Position("the start", offset=extent.start)
-            first, end = (start, given.at) if is_history else given.between
-            before, after, changes = changes_between(log, extent, (first, end), self.problem)
-            shown = [each for each in map(_shown, changes) if each.before != each.after and is_under(each.path, root)]
-            if given.format == "json":
-                write_text([_state_json(before, first)])
-                write_text(change_json(each, partition=log.partition) for each in shown)
-                write_text([_state_json(after, end)])
-            else:
-                write_lines(fit_lines([*(["", *_head_lines(after)] if last else _head_lines(after)), ""]))
-                write_lines(change_lines(shown))
-            last.append(after)
+        self._known(logs, lambda log, extent: last.append(self._show_changes_of(log, extent, root, is_first=not last)))
         return last
+
+    def _show_changes_of(
+        self, log: CoordinatorLog, extent: CoordinatorExtent, root: Path, *, is_first: bool
+    ) -> CoordinatorAt:
+        given = self.given
+        start = Position("the start", offset=extent.start)
+        first, end = given.between or (start, given.at)
+        shown: list[ShownChange] = []
+
+        def note(change: CoordinatorChange) -> None:
+            each = _shown(change)
+            if each.before != each.after and is_under(each.path, root):
+                shown.append(each)
+
+        before, after = changes_between(log, extent, (first, end), note, self.problem)
+        if given.format == "json":
+            write_text([_state_json(before, first)])
+            write_text(change_json(each, partition=log.partition) for each in shown)
+            write_text([_state_json(after, end)])
+        else:
+            write_lines(fit_lines([*(() if is_first else [""]), *_head_lines(after), _UNCOMMITTED, ""]))
+            write_lines(change_lines(shown))
+        return after
+
+    def _known(self, logs: _Logs, show: Callable[[CoordinatorLog, CoordinatorExtent], _Shown]) -> list[_Shown]:
+        """Return what there is of each partition; one that does not say what its state was is named on output.
+
+        Raises:
+            StateUnknownError: none says it.
+        """
+        found: list[_Shown] = []
+        unknown: list[tuple[CoordinatorLog, CoordinatorExtent, str]] = []
+        for log, extent in logs:
+            try:
+                found.append(show(log, extent))
+            except StateUnknownError as error:
+                unknown.append((log, extent, str(error)))
+        if unknown and not found:
+            raise StateUnknownError(unknown[0][2])
+        if self.given.format == "json":
+            write_text(_unknown_json(log, extent, reason) for log, extent, reason in unknown)
+        else:
+            write_lines(
+                fit_lines(
+                    f"The state of {log.topic}-{log.partition} is not known: {reason}." for log, _, reason in unknown
+                )
+            )
+        return found
 
 
 def _check_alone(logs: Sequence[object], position: Position) -> None:
@@ -125,7 +167,7 @@ def _check_alone(logs: Sequence[object], position: Position) -> None:
 
 def _things(states: Iterable[CoordinatorAt], root: Path) -> Iterator[Thing]:
     found = [thing for each in states for thing in coordinator_things(each.state.entries) if is_under(thing.path, root)]
-    yield from sorted(found, key=lambda thing: thing.path[:2])
+    yield from sorted(found, key=path_order)
 
 
 def _shown(change: CoordinatorChange) -> ShownChange:
@@ -148,12 +190,38 @@ def _head_lines(found: CoordinatorAt) -> Iterator[str]:
             f"A clock went back: {found.later_times} later batches have times that are not after the one asked for,"
             " and are not in this state."
         )
-    if extent.start or extent.gone:
-        below = f"what was below offset {extent.start}" if extent.start else ""
-        gone = f"{extent.gone} records after offset {extent.start}" if extent.gone else ""
-        yield f"Compaction has removed {' and '.join(filter(None, (below, gone)))}: a history does not have them."
+    yield from _lacks(log, extent)
     if state.refusals:
         yield f"{len(state.refusals)} records have no effect in this state; they are named on standard error."
+
+
+def _lacks(log: CoordinatorLog, extent: CoordinatorExtent) -> Iterator[str]:
+    """Yield sentences about the records that are not there, by why they are not."""
+    below = f"what was below offset {extent.start}" if extent.below else ""
+    gone = f"{counted(extent.gone, 'record')} after offset {extent.start}" if extent.gone else ""
+    if below or gone:
+        yield f"Compaction has removed {' and '.join(filter(None, (below, gone)))}: a history does not have them."
+    if log.first_offset:
+        why = "its coordinator has deleted what was before, or" if log.is_pruned else "what was before is not there:"
+        yield f"The first segment begins at offset {log.first_offset}: {why} a segment is missing."
+    if extent.missing:
+        gap = f"{counted(extent.missing, 'offset')} between segments"
+        yield f"Nothing is there at {gap}: a segment is missing, or compaction has removed the last records of one."
+    if extent.damaged_places:
+        lost = f"{counted(extent.damaged, 'offset')} before the last sound batch"
+        yield f"{counted(extent.damaged_places, 'damaged place')}: the records at {lost} cannot be read."
+
+
+def _unknown_json(log: CoordinatorLog, extent: CoordinatorExtent, reason: str) -> str:
+    return json_line(
+        "coordinator_unknown",
+        None,
+        topic=log.topic,
+        partition=log.partition,
+        **path_member("directory", log.path),
+        start_offset=extent.start,
+        reason=reason,
+    )
 
 
 def _state_json(found: CoordinatorAt, position: Position) -> str:
@@ -173,5 +241,9 @@ def _state_json(found: CoordinatorAt, position: Position) -> str:
         is_inside_batch=found.is_inside_batch,
         later_times=found.later_times,
         compacted_count=extent.gone,
+        missing_count=extent.missing + (0 if log.is_pruned else log.first_offset),
+        damaged_count=extent.damaged,
+        damaged_places=extent.damaged_places,
+        includes_uncommitted=True,
         refused_count=len(state.refusals),
     )

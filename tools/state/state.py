@@ -72,7 +72,8 @@ def run(arguments: Sequence[str]) -> int:
         files.settle(settled)
         log, view = metadata_log(files)
         if given.against:
-            compared = compare_with_brokers(given, copies(log, view), view, program)
+            is_damaged = tally.exit_code == EXIT_DAMAGE
+            compared = compare_with_brokers(given, copies(log, view), view, program, is_damaged=is_damaged)
             return compared.exit_code(tally, _exit_code(tally, compared.state, program))
         shown = _Shown(given, log, view)
         if given.check:

@@ -70,6 +70,10 @@ class FittingStates:
     known: int
     never_known: int
 
+    def has(self, offset: int) -> bool:
+        """Whether the state before an offset is one of them."""
+        return self.first is not None and self.first <= offset and (self.last is None or offset <= self.last)
+
 
 def fitting_states(origins: Mapping[UUID, TopicOrigin], topic_ids: Collection[UUID]) -> FittingStates:
     """Return the states in which all of some topics are there at once.

@@ -46,3 +46,8 @@ def seen_text(paths: Sequence[str]) -> str:
 def ids_text(ids: Iterable[object]) -> str:
     """Return ids with commas between them."""
     return ", ".join(map(str, ids))
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, whose plural ends with -s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

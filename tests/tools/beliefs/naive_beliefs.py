@@ -91,6 +91,12 @@ def _of_directories(tables: Tables, own: Sequence[GivenDirectory]) -> Iterator[F
         for number, each in enumerate(of_node):
             if each.directory_id is not None and each.directory_id in [one.directory_id for one in of_node[:number]]:
                 yield "directory-twice", node, None, None, each.path
+            of_others = [one.directory_id for one in own if one.node_id != node]
+            of_others += [
+                one for other, broker in tables.brokers.items() if other != node for one in broker.directories
+            ]
+            if each.directory_id is not None and each.directory_id in of_others:
+                yield "directory-of-other", node, None, None, each.path
             named = registration.directories if registration else ()
             if named and each.directory_id not in named:
                 yield "unregistered-directory", node, None, None, each.path
@@ -133,11 +139,12 @@ def _of_places(tables: Tables, places: Sequence[_Place], assigned: Sequence[_Rep
         if is_aside and wanted is not None and (each.node, each.topic_id, each.number) not in served:
             kinds = [{"stray": "stray-wanted", "delete": "deleted-wanted"}[each.state]]
         elif not is_aside and wanted is not None:
-            kinds = _of_wanted(each, wanted)
+            kinds = _of_wanted(tables, each, wanted)
         elif not is_aside:
             kinds = [_of_stray(tables, each)]
+        kinds = ["unread"] if each.is_unread else kinds
         for kind in kinds:
-            if kind and not each.is_unread:
+            if kind:
                 yield str(kind), each.node, each.topic, each.number, each.path
     current = [each for each in places if each.state == "" and _serves(each, assigned)]
     for index, each in enumerate(current):
@@ -155,10 +162,11 @@ def _of_stray(tables: Tables, each: _Place) -> str:
     return "not-assigned" if each.number in tables.partitions[each.topic_id] else "unknown-partition"
 
 
-def _of_wanted(each: _Place, wanted: _Replica) -> list[str | bool]:
+def _of_wanted(tables: Tables, each: _Place, wanted: _Replica) -> list[str | bool]:
     are_known = wanted.home is not None and each.home is not None
+    is_name_taken = each.topic in {topic.name for topic in tables.topics.values()}
     return [
-        wanted.name != each.topic and "other-name",
+        wanted.name != each.topic and ("swapped-name" if is_name_taken else "other-name"),
         each.epoch > wanted.epoch and "epoch-above",
         are_known and each.state == "" and wanted.home != each.home and "other-directory",
         are_known and each.state == "future" and wanted.home == each.home and "future-assigned",
@@ -191,8 +199,18 @@ def _missing(
         if not homes or _is_held(replica, places, assigned):
             return False
         registration = tables.brokers.get(replica.node)
-        all_given = registration is None or all(each in homes for each in registration.directories)
-        return all_given or (replica.home is not None and replica.home in homes)
+        registered = registration.directories if registration else ()
+        is_named = bool(registered) or (replica.home is not None and replica.home in homes)
+        return is_named and all(each in homes for each in registered)
+
+    def is_aside(replica: _Replica) -> bool:
+        """Whether a directory that does not serve has the partition's id, or its name and no id that is known."""
+        of_node = [each for each in places if (each.node, each.number) == (replica.node, replica.number)]
+        return any(
+            (each.topic_id == replica.topic_id and each.state != "future")
+            or (each.topic == replica.name and each.state == "" and each.topic_id not in tables.topics)
+            for each in of_node
+        )
 
     for each in assigned:
         if not is_missing(each):
@@ -203,5 +221,8 @@ def _missing(
         kind = "replica-behind"
         if each.node in candidates:
             all_gone = all(is_missing(one) for one in same if one.node in candidates)
-            kind = "replica-lost" if all_gone else "replica-empty"
+            is_somewhere = any(_is_held(one, places, assigned) for one in same)
+            kind = "replica-unclean" if is_somewhere else "replica-lost"
+            kind = "replica-aside" if any(is_aside(one) for one in same if one.node in candidates) else kind
+            kind = kind if all_gone else "replica-empty"
         yield kind, each.node, each.name, each.number, None

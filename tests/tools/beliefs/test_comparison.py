@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from uuid import UUID
 
+import attrs
 import pytest
 from hypothesis import given
 
@@ -65,7 +66,8 @@ def test_the_counts_of_each_broker_are_those_of_a_naive_model(story: tuple[Table
         missing = [
             one
             for one in comparison.differences
-            if one.node_id == each.node_id and one.kind.name in ("replica-lost", "replica-empty", "replica-behind")
+            if one.node_id == each.node_id
+            and one.kind.name in ("replica-lost", "replica-aside", "replica-unclean", "replica-empty", "replica-behind")
         ]
         held = naive_held(state, each.node_id, of_node)
         assert each.unjudged == (each.replicas - held - len(missing) if of_node else 0)
@@ -97,20 +99,30 @@ def _of_directories() -> Iterator[Example]:
     """What Kafka sets aside, and what it has set aside."""
     yield "agree", ONE, [FIRST], []
     yield "another topic", ONE, [directory(partition("a"), partition("b", topic_id=B))], ["unknown-topic"]
-    yield "recreated", RECREATED, [FIRST], ["recreated-topic", "replica-lost"]
+    yield "recreated", RECREATED, [FIRST], ["recreated-topic", "replica-aside"]
     yield "the next partition", ONE, [directory(partition("a"), partition("a", 1))], ["unknown-partition"]
-    yield "on the other broker", ONE, [FIRST, directory(partition("a"), node_id=2)], ["unknown-broker", "not-assigned"]
-    yield "no id", ONE, [directory(partition("a", topic_id=None))], ["no-topic-id", "replica-lost"]
-    yield "unread", ONE, [directory(partition("a", topic_id=None, unread=True))], []
-    yield "other name", ONE, [directory(partition("b"))], ["other-name", "replica-lost"]
-    yield "stray", ONE, [set_aside(DirectoryState.STRAY)], ["stray-wanted", "replica-lost"]
+    yield (
+        "on the other broker",
+        ONE,
+        [FIRST, directory(partition("a"), node_id=2)],
+        ["unknown-broker", "not-assigned", *["directory-of-other"] * 2],
+    )
+    yield "no id", ONE, [directory(partition("a", topic_id=None))], ["no-topic-id", "replica-aside"]
+    yield "unread", ONE, [directory(partition("a", topic_id=None, unread=True))], ["unread"]
+    yield "a damaged batch", ONE, [directory(attrs.evolve(partition("a"), unread_files=("0.log",)))], ["unread"]
+    yield "a damaged file of a directory", ONE, [attrs.evolve(FIRST, unread_files=("meta.properties",))], ["unread"]
+    names = {"a": (A, {0: entry()}), "b": (B, {0: entry()})}
+    swapped = directory(partition("a", topic_id=B), partition("b", topic_id=A))
+    yield "swapped", tables(names, {1: broker(D1)}), [swapped], ["swapped-name", "replica-aside"] * 2
+    yield "other name", ONE, [directory(partition("b"))], ["other-name", "replica-aside"]
+    yield "stray", ONE, [set_aside(DirectoryState.STRAY)], ["stray-wanted", "replica-aside"]
     yield (
         "stray of another topic",
         ONE,
         [FIRST, directory(partition("b", topic_id=B, state=DirectoryState.STRAY))],
         ["directory-twice"],
     )
-    yield "deleted", ONE, [set_aside(DirectoryState.DELETE)], ["deleted-wanted", "replica-lost"]
+    yield "deleted", ONE, [set_aside(DirectoryState.DELETE)], ["deleted-wanted", "replica-aside"]
     both = directory(partition("a"), partition("a", state=DirectoryState.DELETE))
     yield "deleted and made again", ONE, [both], []
 
@@ -119,12 +131,24 @@ def _of_replicas() -> Iterator[Example]:
     """What is missing, is elsewhere or is later."""
     yield "the same leader epoch", ONE, [directory(partition("a", leader_epoch=5))], []
     yield "a later leader epoch", ONE, [directory(partition("a", leader_epoch=6))], ["epoch-above"]
+    for epoch, kinds in ((5, []), (6, ["epoch-unconfirmed"])):
+        unconfirmed = attrs.evolve(partition("a", leader_epoch=3), unconfirmed_epoch=epoch)
+        yield f"leader epoch {epoch} in batches alone", ONE, [directory(unconfirmed)], kinds
+    both = attrs.evolve(partition("a", leader_epoch=6), unconfirmed_epoch=7)
+    yield "leader epoch 7 in batches, 6 confirmed", ONE, [directory(both)], ["epoch-above", "epoch-unconfirmed"]
     yield "an earlier leader epoch", ONE, [directory(partition("a", leader_epoch=4))], []
     yield "gone", ONE, [EMPTY], ["replica-lost"]
     yield "gone on one of two", TWO, [EMPTY, SECOND], ["replica-empty"]
     yield "gone on both", TWO, [EMPTY, directory(node_id=2, directory_id=D2, path="d2")], ["replica-lost"] * 2
     yield "gone, and the other not given", TWO, [EMPTY], ["replica-empty", "broker-not-given"]
     behind = tables({"a": (A, {0: entry((1, 2), (2,))})}, {1: broker(D1), 2: broker(D2)})
+    outside = tables({"a": (A, {0: entry((1, 2), (1,))})}, {1: broker(D1), 2: broker(D2)})
+    yield "gone, and one that is not in sync is there", outside, [EMPTY, SECOND], ["replica-unclean"]
+    unregistered = tables({"a": (A, {0: entry()})}, {1: broker()})
+    yield "gone, nothing registered, its directory given", unregistered, [EMPTY], ["replica-lost"]
+    yield "gone, nothing registered, another one given", unregistered, [directory(directory_id=D2)], []
+    aside = [set_aside(DirectoryState.STRAY), directory(node_id=2, directory_id=D2, path="d2")]
+    yield "gone on both, one set aside", TWO, aside, ["stray-wanted", *["replica-aside"] * 2]
     yield "gone and not in sync", behind, [EMPTY, SECOND], ["replica-behind"]
     for number, kinds in ((2, ["directory-not-given"]), (99, ["directory-not-given"])):
         nowhere = tables({"a": (A, {0: entry(directories=(UUID(int=number),))})}, {1: broker(D1, D2)})
@@ -134,7 +158,7 @@ def _of_replicas() -> Iterator[Example]:
     yield "in the directory 100", unnamed, [FIRST], ["other-directory"]
     half = ["directory-not-given"]
     yield "half of the directories", MANY, [FIRST], half
-    yield "half, without it", MANY, [EMPTY], [*half, "replica-lost"]
+    yield "half, without it", MANY, [EMPTY], half
     yield "the other half", MANY, [directory(directory_id=D2)], half
     yield "both halves without it", MANY, [EMPTY, directory(directory_id=D2, path="d2")], ["replica-lost"]
     moved = directory(partition("a", parent="d2"), directory_id=D2, path="d2")
@@ -172,6 +196,13 @@ def _of_brokers() -> Iterator[Example]:
     yield "a later registration", ONE, [directory(partition("a"), broker_epoch=31)], ["registered-later"]
     yield "an earlier registration", ONE, [directory(partition("a"), broker_epoch=29)], ["registered-earlier"]
     yield "no registration yet", ONE, [directory(partition("a"), broker_epoch=-1)], []
+    theirs = tables({"a": (A, {0: entry()})}, {1: broker(D1), 2: broker(D2)})
+    yield (
+        "a directory that another broker has registered",
+        theirs,
+        [FIRST, directory(directory_id=D2, path="d2")],
+        ["directory-of-other", "unregistered-directory", "broker-not-given"],
+    )
     yield "nothing given", ONE, [], ["broker-not-given"]
     yield "a controller", ONE, [FIRST, directory(node_id=9, directory_id=D2, path="d2")], []
 
@@ -187,9 +218,18 @@ def test_each_kind_is_found_where_it_is_and_only_there(example: Example) -> None
     assert sorted(shown) == sorted(kinds)
 
 
+@pytest.mark.parametrize(("end", "is_ahead"), [(-1, False), (9, False), (10, False), (11, True)])
+def test_a_metadata_log_that_ends_after_the_state_is_told(end: int, is_ahead: bool) -> None:
+    """At the end of the state it is not; without an end nothing is compared."""
+    own = attrs.evolve(FIRST, metadata_end=end)
+    shown = compare(ONE, CLUSTER, [own], 10).differences
+    assert [each.kind.name for each in shown] == (["metadata-ahead"] if is_ahead else [])
+    assert not compare(ONE, CLUSTER, [own]).differences
+
+
 def test_every_kind_has_an_example() -> None:
     """And each says what follows."""
-    assert {kind for example in EXAMPLES for kind in example[3]} == set(KINDS)
+    assert {kind for example in EXAMPLES for kind in example[3]} | {"metadata-ahead"} == set(KINDS)
     assert all(kind.follows.endswith(".") and name == kind.name for name, kind in KINDS.items())
 
 

@@ -52,7 +52,8 @@ def broker(tmp_path: Path) -> Path:
 def epoch_of(home: Path) -> tuple[int, str]:
     """The leader epoch of the one partition, and the name of the file that has it."""
     ((partition,),) = (each.partitions for each in read(home))
-    return partition.leader_epoch, partition.epoch_path.rpartition("/")[2]
+    unconfirmed = partition.unconfirmed_epoch, partition.unconfirmed_path.rpartition("/")[2]
+    return max(unconfirmed, (partition.leader_epoch, partition.epoch_path.rpartition("/")[2]))
 
 
 def test_the_directory_of_a_real_broker_is_read() -> None:
@@ -98,6 +99,32 @@ def test_a_torn_batch_and_zeros_do_not_count(broker: Path) -> None:
     assert epoch_of(broker)[0] == 1
     write_log(broker / "orders-0", epoch_batch(0, 1), last, bytes(4096))
     assert epoch_of(broker)[0] == 3
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_only_batches_whose_crc_holds_count(damaged: int, broker: Path) -> None:
+    """A damaged one is reported, also if it is the last one or leads to no next one; and the file is named."""
+    batches = [epoch_batch(0, 5), epoch_batch(1, 7), epoch_batch(2, 6)]
+    for position in (len(batches[0]) - 1, 8):
+        broken = [bytearray(each) for each in batches]
+        broken[damaged][position] ^= 1
+        write_log(broker / "orders-0", *map(bytes, broken))
+        problems: list[DecodeError | StorageError] = []
+        (found,) = GivenFiles(problems.append).read([str(broker)])
+        (partition,) = found.partitions
+        assert partition.unconfirmed_epoch == (7 if damaged == 0 else 6)
+        assert partition.unread_files == (f"{0:020}.log",)
+        assert [type(each) for each in problems] == [DecodeError]
+
+
+def test_the_end_of_its_own_metadata_log_is_read(broker: Path) -> None:
+    """After the last sound batch, or where the last segment begins."""
+    assert read(broker)[0].metadata_end == -1
+    log = broker / "__cluster_metadata-0"
+    write_log(log, epoch_batch(0, 1), epoch_batch(1, 1), epoch_batch(2, 1)[:-1])
+    assert read(broker)[0].metadata_end == 2
+    write_log(log, name=f"{7:020}.log")
+    assert read(broker)[0].metadata_end == 7
 
 
 def test_the_newest_segment_with_batches_counts(broker: Path) -> None:
@@ -158,7 +185,14 @@ def test_what_is_damaged_is_reported_with_file_and_position(broker: Path) -> Non
         "/orders-0/partition.metadata, position 11: not a line of topic_id: b'topic: x' [file-format]",
     ]
     (partition,) = found.partitions
-    assert (found.node_id, partition.topic_id, partition.is_unread, partition.leader_epoch) == (None, None, True, 1)
+    assert (found.node_id, partition.topic_id, partition.is_unread, partition.unconfirmed_epoch) == (
+        None,
+        None,
+        True,
+        1,
+    )
+    assert set(partition.unread_files) == {"leader-epoch-checkpoint", "partition.metadata"}
+    assert found.unread_files == ("meta.properties",)
 
 
 def test_a_missing_partition_metadata_is_not_damage(broker: Path) -> None:

@@ -24,19 +24,24 @@ from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 from tests.tools.made_logs import flip, write_log
-from tests.tools.state.made_metadata import ORDERS, TOPIC, VERSION, found_copies, metadata_log, record
+from tests.tools.state.made_metadata import ORDERS, TOPIC, VERSION, found_copies, metadata_batch, metadata_log, record
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "state-1.schema.json").read_text()))
 TOPICS = GOLDEN / "data-topics/data/n1"
 OTHER = UUID(int=78)
+HOME = UUID(int=500)
 ALONE = record("PartitionRecord", partitionId=0, topicId=ORDERS, replicas=[1], isr=[1], leader=1)
-BROKER = record("RegisterBrokerRecord", brokerId=1, brokerEpoch=1, endPoints=[], features=[], logDirs=[], fenced=False)
+BROKER = record(
+    "RegisterBrokerRecord", brokerId=1, brokerEpoch=1, endPoints=[], features=[], logDirs=[HOME], fenced=False
+)
 
 
 def broker_directory(home: Path, *topics: tuple[str, UUID], node_id: int = 1, broker_epoch: int | None = None) -> Path:
     """Write the log directory of a broker with partition 0 of some topics."""
     home.mkdir(parents=True)
-    (home / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node_id}\n")
+    (home / "meta.properties").write_text(
+        f"version=1\ncluster.id=c\nnode.id={node_id}\ndirectory.id={uuid_to_text(HOME)}\n"
+    )
     for name, topic_id in topics:
         write_log(home / f"{name}-0")
         (home / f"{name}-0/partition.metadata").write_bytes(write_partition_metadata(PartitionMetadata(0, topic_id)))
@@ -67,7 +72,7 @@ def test_a_real_broker_and_its_metadata_agree(name: str) -> None:
     comparison, broker = against(node, "--against", node)
     assert (comparison["difference_count"], comparison["is_harmful"]) == (0, False)
     assert broker["partitions"] == broker["replicas"] > 3
-    assert "The brokers and the metadata agree." in run("state", "-j1", node, "--against", node).text
+    assert "No difference in what was compared: " in run("state", "-j1", node, "--against", node).text
 
 
 @pytest.mark.parametrize(("name", "node"), [("mirror", "n1"), ("mirror", "n2"), ("killed", "n1")])
@@ -115,7 +120,7 @@ def test_a_topic_that_is_made_later_or_was_removed_is_told_with_its_records(tmp_
         _, _, *differences = against(log, "--at", at, "--against", broker, exit_code=0 if is_there else 3)
         assert [each["difference"] for each in differences] == [] if is_there else ["unknown-topic"]
     text = run("state", "-j1", log, "--at", "2", "--against", broker).text
-    assert "created at offset 2, removed at offset 4" in text
+    assert "topic created at offset 2, topic removed at offset 4" in text
     assert "States from offset 3 to offset 4 have all topics of these directories that the log knows." in text
 
 
@@ -140,7 +145,7 @@ def test_a_log_that_was_cut_does_not_know_what_was_made_later(tmp_path: Path) ->
     assert (comparison["topics_known_from"], comparison["topics_never_known"]) == (None, 1)
     assert (differences[1]["created_offset"], differences[1]["topic_id"]) == (None, uuid_to_text(ORDERS))
     text = run("state", "-j1", log, "--against", broker).text
-    assert "1 topics of these directories are in no state of the log." in text
+    assert "1 topic of these directories is in no state of the log." in text
     assert "unknown-topic: No topic of the metadata has this id. Kafka renames the directory to -stray" in text
 
 
@@ -150,7 +155,7 @@ def test_a_log_that_is_damaged_before_a_snapshot_says_nothing_of_earlier_topics(
     broker = broker_directory(tmp_path / "b1", ("orders", ORDERS))
     (broker / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n")
     known = run("state", "-j1", node, "--against", broker)
-    assert "1 topics of these directories are in no state of the log." in known.text
+    assert "1 topic of these directories is in no state of the log." in known.text
     flip(min((node / "__cluster_metadata-0").glob("*.log")), 100)
     outcome = run("state", "-j1", node, "--against", broker)
     assert "unknown-topic" in outcome.text
@@ -180,10 +185,10 @@ def test_the_table_has_each_difference_and_what_follows(log: Path, tmp_path: Pat
     assert [line.split()[:3] for line in lines[at + 2 : at + 5]] == [
         ["1", "unknown-topic", "payments-0"],
         ["1", "recreated-topic", "orders-0"],
-        ["1", "replica-lost", "orders-0"],
+        ["1", "replica-aside", "orders-0"],
     ]
     assert [line.split(":")[0] for line in lines if line.startswith(("unknown", "recreated", "replica"))] == [
-        *("unknown-topic", "recreated-topic", "replica-lost")
+        *("unknown-topic", "recreated-topic", "replica-aside")
     ]
 
 
@@ -196,6 +201,12 @@ def test_damage_of_a_broker_s_file_is_exit_code_2(log: Path, tmp_path: Path) -> 
     assert f"{broker}/orders-0/partition.metadata, position 0: " in outcome.messages
     assert "unknown-topic" in outcome.text
     assert "replica-lost" not in outcome.text
+    assert "partition.metadata cannot be read" in outcome.text
+    (broker / "payments-0/partition.metadata").unlink()
+    shutil.rmtree(broker / "payments-0")
+    outcome = run("state", "-j1", "--format", "json", log, "--against", broker)
+    assert [(each["difference"], each["is_harmful"]) for each in outcome.objects[3:]] == [("unread", False)]
+    assert "No difference" not in run("state", "-j1", log, "--against", broker).text
 
 
 def test_a_record_without_effect_keeps_its_exit_code(tmp_path: Path) -> None:
@@ -208,7 +219,7 @@ def test_a_record_without_effect_keeps_its_exit_code(tmp_path: Path) -> None:
         log = metadata_log(tmp_path / f"n{number}", [VERSION], [BROKER], [TOPIC, ALONE, bad])
         outcome = run("state", "-j1", log, "--against", broker)
         assert (outcome.exit_code, len(outcome.complaints)) == (exit_code, 1)
-        assert "agree" in outcome.text
+        assert "No difference in what was compared" in outcome.text
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(log: Path, tmp_path: Path) -> None:
@@ -228,6 +239,53 @@ def test_what_cannot_be_compared_is_refused_in_one_line(log: Path, tmp_path: Pat
         outcome = run("state", "-j1", log, *arguments)
         assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1), arguments
         assert expected in outcome.messages
+
+
+def test_a_state_that_lacks_topics_is_not_recommended(tmp_path: Path) -> None:
+    """A topic that no state has leaves no range; one that is made later does, and only that."""
+    log = metadata_log(tmp_path / "node", [VERSION], [BROKER], [TOPIC, ALONE])
+    broker = broker_directory(tmp_path / "b1", ("orders", ORDERS), ("payments", OTHER))
+    comparison, *_ = against(log, "--against", broker, exit_code=3)
+    assert (comparison["topics_known_from"], comparison["topics_never_known"]) == (None, 1)
+    assert "States from" not in run("state", "-j1", log, "--against", broker).text
+    text = run("state", "-j1", log, "--at", "2", "--against", broker).text
+    assert "States from offset 3 to the end of the log have all topics of these directories that the log knows" in text
+
+
+def test_of_a_damaged_log_the_end_of_what_can_be_read_is_named(tmp_path: Path) -> None:
+    """It may go on, and what it says there is not known."""
+    log = metadata_log(tmp_path / "node", [VERSION], [BROKER], [TOPIC, ALONE], [BROKER], [BROKER])
+    broker = broker_directory(tmp_path / "b1", ("orders", ORDERS))
+    arguments = ("state", "-j1", log, "--at", "2", "--against", broker)
+    assert "States from offset 3 to the end of the log have" in run(*arguments).text
+    (segment,) = (log / "__cluster_metadata-0").glob("*.log")
+    last = len(metadata_batch(5, [BROKER], 0))
+    flip(segment, segment.stat().st_size - last - 1)
+    outcome = run(*arguments)
+    assert "States from offset 3 up to where the log can be read have" in outcome.text
+    assert outcome.exit_code == 2
+
+
+def test_topics_of_another_cluster_do_not_count(tmp_path: Path) -> None:
+    """Their directory is not compared: no state is looked for that has them."""
+    log = metadata_log(tmp_path / "node", [VERSION], [BROKER])
+    own = broker_directory(tmp_path / "b1", ("orders", ORDERS))
+    foreign = broker_directory(tmp_path / "b2", ("payments", OTHER))
+    (log / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=9\n")
+    (foreign / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=2\n")
+    comparison, *_ = against(log, "--against", own, foreign, exit_code=3)
+    assert comparison["topics_never_known"] == 1
+
+
+def test_a_broker_s_own_metadata_that_is_ahead_is_told(tmp_path: Path) -> None:
+    """Of a real node: at its end it is not ahead, one offset before it is."""
+    node = GOLDEN / "groups/data/n1"
+    end = run("state", "-j1", "--format", "json", node).objects[0]["asked_offset"]
+    assert len(against(node, "--against", node)) == 2
+    found = against(node, "--at", str(end - 1), "--against", node, exit_code=3)[2:]
+    assert [(each["difference"], each["seen"]) for each in found if each["difference"] == "metadata-ahead"] == [
+        ("metadata-ahead", f"its __cluster_metadata ends at offset {end}, the state at {end - 1}")
+    ]
 
 
 def test_a_copy_of_a_directory_is_found(tmp_path: Path) -> None:

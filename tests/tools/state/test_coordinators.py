@@ -220,7 +220,6 @@ def refusals(log: Path, copy: Path) -> Iterator[tuple[tuple[str | Path, ...], st
     """What has no answer, and a part of the line about it."""
     yield (log, "--at", "6"), "no state at offset 6: the log has states from offset 0 to 5"
     yield (log, "--at", "-6"), "no state at offset -1"
-    yield (log, "--at", "1970-01-01"), "1970-01-01 is before the first record of the log"
     yield (log, "--between", "4", "2"), "2 is before 4: 2 < 4"
     yield (log, "--path", "/none"), "there is nothing at /none"
     yield (log, copy), "give one replica of a partition"
