@@ -81,7 +81,7 @@ class BrokerComparison:
 
 
 def compare(
-    tables: Tables, cluster_id: str | None, directories: Sequence[GivenDirectory], end_offset: int | None = None
+    tables: Tables, cluster_id: str | None, directories: Sequence[GivenDirectory], log_end: int | None = None
 ) -> BrokerComparison:
     """Compare directories with a state.
 
@@ -89,7 +89,7 @@ def compare(
         tables: the state.
         cluster_id: of its cluster; None if that is not known.
         directories: of any brokers.
-        end_offset: of the state, exclusive; None if metadata logs of brokers are not to be compared with it.
+        log_end: where the given metadata logs end, exclusive; None if those of brokers are not to be compared with it.
     """
     own: dict[int, list[GivenDirectory]] = {}
     differences: list[BrokerDifference] = []
@@ -105,8 +105,8 @@ def compare(
     differences += missing_replicas(tables, own)
     differences += _other_owners(tables, own)
     for directory in (each for of_node in own.values() for each in of_node):
-        if end_offset is not None and directory.metadata_end > end_offset:
-            seen = f"its {METADATA_TOPIC} ends at offset {directory.metadata_end}, the state at {end_offset}"
+        if log_end is not None and directory.metadata_end > log_end:
+            seen = f"its {METADATA_TOPIC} ends at offset {directory.metadata_end}, and the given log at {log_end}"
             differences.append(BrokerDifference(METADATA_AHEAD, directory.node_id, seen, path=directory.path))
     for node_id, of_node in own.items():
         differences += _directory_differences(tables, node_id, of_node)

@@ -40,7 +40,8 @@ DIRECTORY_OF_OTHER: Final = DifferenceKind(
 )
 METADATA_AHEAD: Final = DifferenceKind(
     "metadata-ahead",
-    "The broker's own metadata log has records after this state. Compare with it: raftlog state DIR --against ...",
+    "The broker's own metadata log has records that the given one has not. Compare with it: raftlog state DIR"
+    " --against ...",
 )
 UNKNOWN_BROKER: Final = DifferenceKind(
     "unknown-broker", "The metadata has no such broker. It registers when it starts.", is_harmful=False

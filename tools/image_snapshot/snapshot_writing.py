@@ -19,12 +19,12 @@ from raftlog.tools.auditing.history.timelines import voter_timeline
 from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.image_records import image_records
 from raftlog.tools.image.tables import Tables
-from raftlog.tools.state.snapshot_effect import SnapshotEffect, effect_of, faults_of
 from raftlog.tools.loading.features import CHECKED_RELEASES, unsupported_level
 from raftlog.tools.loading.load_check import NEWER_RULES, LoadCheck, LoadFault
 from raftlog.tools.payloads.format_features import METADATA_VERSION
 from raftlog.tools.state.damage import unknown_level
 from raftlog.tools.state.reading import snapshot_time
+from raftlog.tools.state.snapshot_effect import SnapshotEffect, effect_of, faults_of
 from raftlog.tools.state.state_search import Span
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import VoterSet

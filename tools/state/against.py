@@ -73,7 +73,7 @@ def compare_with_brokers(
     directories = GivenFiles(problems.append).read(given.against)
     for problem in problems:
         say(str(problem), program)
-    comparison = compare(state.image.tables, view.cluster_id, directories, state.asked_offset)
+    comparison = compare(state.image.tables, view.cluster_id, directories, max(each.end for each in among))
     unknown = [each for each in comparison.differences if each.kind in (UNKNOWN_TOPIC, RECREATED_TOPIC)]
     origins = topic_origins(among) if unknown else None
     foreign = {each.path for each in comparison.differences if each.kind in (FOREIGN_CLUSTER, NO_IDENTITY)}

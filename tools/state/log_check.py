@@ -8,11 +8,11 @@ import attrs
 
 from raftlog.errors import RaftLogError, StateNotThereError, fresh_copy, without_frames
 from raftlog.snapshot.paths import snapshot_name
-from raftlog.tools.state.snapshot_effect import replayed
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.loading.load_check import NEWER_RULES, LoadFault
 from raftlog.tools.state.damage import StateDamage, damage_of
 from raftlog.tools.state.positions import Position
+from raftlog.tools.state.snapshot_effect import replayed
 from raftlog.tools.state.state_lines import proof_remarks
 from raftlog.tools.state.state_search import Span, StateSource, with_span
 from raftlog.tools.terminal.json_lines import json_line, path_member

@@ -11,6 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from raftlog.invariants import present
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
 from raftlog.records.messages.metadata import MetadataRecord, read_metadata_record
 from raftlog.storage.reading.segment_reader import open_segment
@@ -278,13 +280,22 @@ def test_topics_of_another_cluster_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_broker_s_own_metadata_that_is_ahead_is_told(tmp_path: Path) -> None:
-    """Of a real node: at its end it is not ahead, one offset before it is."""
+    """Of a real node, beside an older copy of its log; an earlier state of its own log says nothing of that."""
     node = GOLDEN / "groups/data/n1"
     end = run("state", "-j1", "--format", "json", node).objects[0]["asked_offset"]
     assert len(against(node, "--against", node)) == 2
-    found = against(node, "--at", str(end - 1), "--against", node, exit_code=3)[2:]
+    assert "metadata-ahead" not in {
+        each.get("difference") for each in against(node, "--at", str(end - 1), "--against", node)
+    }
+    older = Path(shutil.copytree(node, tmp_path / "older"))
+    segment = max((older / "__cluster_metadata-0").glob("*.log"))
+    *_, last = (piece for piece in split(BufferSource(segment.read_bytes())) if isinstance(piece, RecordBatch))
+    segment.chmod(0o600)
+    with segment.open("r+b") as file:
+        file.truncate(last.position)
+    found = against(older, "--against", node, exit_code=3)[2:]
     assert [(each["difference"], each["seen"]) for each in found if each["difference"] == "metadata-ahead"] == [
-        ("metadata-ahead", f"its __cluster_metadata ends at offset {end}, the state at {end - 1}")
+        ("metadata-ahead", f"its __cluster_metadata ends at offset {end}, and the given log at {last.base_offset}")
     ]
 
 
