@@ -18,6 +18,7 @@ from raftlog.tools.dump.dump_records import Line, RecordsDump
 from raftlog.tools.dump.missed_files import GONE, REPLACED, MissedFiles
 from raftlog.tools.dump.seek import wanted_files
 from raftlog.tools.dump.selection import Selection
+from raftlog.tools.follow.whole_output import Output
 from raftlog.tools.input.inputs import InputFile, find_files
 from raftlog.tools.payloads.payloads import (
     DECODER_OF_TOPIC,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from raftlog.tools.follow.follower import Growth, LogFollower
     from raftlog.tools.follow.notices import Notice
 
-_OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 _KAFKA_KINDS: Final = frozenset(
     {
         FileKind.LOG,
@@ -86,7 +86,7 @@ class Dump:
             options.dialect, print_payloads=options.print_payloads, skip_record_metadata=options.skip_record_metadata
         )
         self._named_decoder = _named_decoder(options)
-        self._output = _Output(output)
+        self._output = Output(output)
         self._tally = Tally()
         self._missed = MissedFiles(None if options.last is not None else options.selection)
         self._already_said: set[str] = set()
@@ -126,25 +126,33 @@ class Dump:
         follower = LogFollower(PathFiles(self._options.paths[0]), start)
         pauses = OutputPauses(self._output.descriptor)
         try:
-            follow(follower, functools.partial(self._show, follower), pauses, options.interval_s, options.until_idle_s)
+            with self._output.whole_at_interrupts():
+                show = functools.partial(self._show, follower)
+                follow(follower, show, pauses, options.interval_s, options.until_idle_s, self._stumble)
             if follower.is_waiting:
                 raise MissingFileError(self._options.paths[0], "follow", "no log is there")
         except KeyboardInterrupt:
             pass  # The usual end: the exit code says what was found.
         except StorageError as error:
-            self._complain(error)
+            self._tally.errors += 1
+            self._stumble(error)
         self._output.flush()
         return self._tally.exit_code
+
+    def _stumble(self, error: StorageError) -> None:
+        """Say once why a followed log cannot be read."""
+        self._say_once(str(error))
 
     def _show(self, follower: "LogFollower", items: "Sequence[Growth | Notice]") -> bool:
         """Print what one look has found; return False once all that was asked for has been printed."""
         selection = self._options.selection
         if self._options.last is not None:
             selection = selection._replace(from_offset=follower.start_offset)
-        for item in items:
-            self._show_one(item, selection)
-        if items:
-            self._output.flush()
+        with self._output.whole_lines():
+            for item in items:
+                self._show_one(item, selection)
+            if items:
+                self._output.flush()
         has_all = selection.to_offset is not None and follower.next_offset >= selection.to_offset
         return not has_all and self._records.left != 0
 
@@ -265,41 +273,6 @@ class Dump:
         self._already_said.add(text)
         self._say(text)
         return True
-
-
-class _Output:
-    """Standard output, written in large pieces; bytes of a file's name that are not UTF-8 are written unchanged."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._pending: list[str] = []
-        self._pending_size = 0
-
-    @property
-    def descriptor(self) -> int | None:
-        """The number of the open file that is written to; None if it is none."""
-        try:
-            return self._stream.fileno()
-        except (OSError, ValueError):
-            return None
-
-    def write(self, text: str) -> None:
-        self._pending.append(text)
-        self._pending_size += len(text)
-        if self._pending_size >= _OUTPUT_CHUNK_SIZE:
-            self._write_pending()
-
-    def write_bytes(self, text: bytes) -> None:
-        self._write_pending()
-        self._stream.write(text)
-
-    def flush(self) -> None:
-        self._write_pending()
-        self._stream.flush()
-
-    def _write_pending(self) -> None:
-        pending, self._pending, self._pending_size = self._pending, [], 0
-        self._stream.write("".join(pending).encode("utf-8", "surrogateescape"))
 
 
 def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:

@@ -5,6 +5,8 @@ import argparse
 import functools
 import re
 from collections.abc import Sequence
+from glob import has_magic
+from os.path import lexists
 from typing import Final, NamedTuple
 
 from raftlog.file_paths import is_remote, local_or_remote
@@ -152,6 +154,8 @@ def _follow_options(
         parser.error("one log is followed at a time")
     if is_remote(local_or_remote(paths[0])) or paths[0] == STANDARD_INPUT:
         parser.error("only a local directory or segment can be followed")
+    if has_magic(paths[0]) and not lexists(paths[0]):
+        parser.error("a pattern cannot be followed: name one log")
     if given.all or given.verify_index_only or given.index_sanity_check or given.max_bytes != _NO_LIMIT:
         parser.error("--all, --max-bytes, --verify-index-only and --index-sanity-check exclude --follow")
     return FollowOptions(from_end, _INTERVAL_S if given.interval is None else given.interval, given.until_idle)
@@ -231,7 +235,7 @@ def make_follow_parser() -> Parser:
 
 def _add_follow_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--until-idle", type=_seconds, metavar="SECONDS", help="end after SECONDS without a change; 0 at the log end"
+        "--until-idle", type=_seconds, metavar="SECONDS", help="end after SECONDS without a change; 0 for one interval"
     )
     group.add_argument(
         "--interval",

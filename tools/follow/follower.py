@@ -21,9 +21,20 @@ from raftlog.records.limits import BATCH_OVERHEAD
 from raftlog.tools.follow.log_files import FoundFiles, LogFiles
 from raftlog.tools.follow.notices import Event, Notice
 from raftlog.tools.follow.remembered_batches import DEFAULT_LIMIT, RememberedBatch, RememberedBatches, fingerprint
-from raftlog.tools.follow.segment_end import Batch, IdleEnd, SegmentEnd, Unsound, idle_end, read_end
+from raftlog.tools.follow.segment_end import (
+    Batch,
+    IdleEnd,
+    ScannedEnd,
+    SegmentEnd,
+    Unsound,
+    head_size_of,
+    idle_end,
+    read_batches,
+    scanned_end,
+)
 from raftlog.tools.input.inputs import InputFile
 
+_RAFT_TOPIC: Final = "__cluster_metadata"
 _NO_EPOCH: Final = -1
 _LEAST_READ: Final = 64 * 1024
 _MOST_READ: Final = 4 * 1024 * 1024
@@ -105,12 +116,13 @@ class LogFollower:
         self._quiet_below: int | None = None
         """Batches below this offset were returned before, or are not wanted; until all that is there was read."""
         self._idle: IdleEnd | None = None
-        self._pending: list[tuple[int, int, str]] | None = None
+        self._scan: ScannedEnd | None = None
         self._suspect: list[tuple[int, int, str]] | None = None
         self._read_size = _LEAST_READ
         self._disorder: FoundFiles | None = None
         self.is_waiting = False
-        self._begin_offset = 0
+        self._begin_offset = self._first_segment = 0
+        self._listing: FoundFiles | None = None
         self.next_offset = 0
         self.start_offset: int | None = None
 
@@ -124,9 +136,10 @@ class LogFollower:
         Raises:
             StorageError: the log cannot be listed or read.
         """
-        found = self._files.listed()
+        found = self._files.listed() if self._listing is None else self._listing
         if not found.segments:
             return self._wait()
+        is_fresh, self._listing = self._listing is None, None
         self.is_waiting = False
         try:
             if self._segment is None:
@@ -134,7 +147,10 @@ class LogFollower:
             changed = self._begun_anew(found) or self._lost_by_name(found, self._segment)
             if changed is not None:
                 return changed
-            return self._read_on(found, self._segment, is_last=is_last)
+            result = self._read_on(found, self._segment, is_last=is_last, is_fresh=is_fresh)
+            if result.has_more and self._seen and self._suspect is None and self._segment != found.segments[-1]:
+                self._listing = found  # As long as it names segments to be read, it need not be read again for each.
+            return result
         except MissingFileError:  # Deleted since it was listed. The next look finds out what that means.
             return LookResult(has_moved=True)
 
@@ -156,6 +172,7 @@ class LogFollower:
         segment = found.segments[0] if start is None else found.holding(start)
         self.next_offset = segment
         self._begin_offset = segment if start is None else max(start, segment)
+        self._first_segment = found.segments[0]
         return self._entered(segment, self._position_before(segment, start))
 
     def _end_offset(self, found: FoundFiles) -> int:
@@ -179,7 +196,7 @@ class LogFollower:
         """Go to a place of the log, and return that."""
         invariant(position >= 0, "followed from position {}", position)
         self._segment, self._position = segment, position
-        self._suspect = self._idle = self._pending = None
+        self._suspect = self._idle = None
         entered = () if self._quiet_below is not None else (Growth(self._files.input_file(segment), ()),)
         return LookResult((*before, *entered), has_moved=True, has_more=True)
 
@@ -189,9 +206,12 @@ class LogFollower:
         Then it was replaced by a snapshot. Segments that are deleted from the log start end where the log then starts.
         """
         first = found.segments[0]
+        if first < self._first_segment:  # Another log: no log's start goes back.
+            return self._truncated(found)
         count = self._seen.count_below(first)
         if count == 0 or self._seen[count - 1].next_offset <= first:
             self._seen.forget_first(count)
+            self._first_segment = self._first_segment if self._seen else first
             return None
         snapshot = next((each for each in found.snapshots if each.offset == first), None)
         is_of_lineage = snapshot is not None and self._seen.epoch_at(first - 1) == snapshot.epoch
@@ -206,9 +226,9 @@ class LogFollower:
         offset = self.next_offset = min(offset, expected)
         is_exact = bool(self._seen) and not self._seen.has_forgotten
         self._seen.truncate(0)
+        self._first_segment = found.segments[0]
         self._begin_below(offset)
-        notice = Notice(Event.TRUNCATED, self._files.path, offset, expected, is_exact)
-        return self._next_segment(found, found.segments[0], *((notice,) if offset < expected else ()))
+        return self._next_segment(found, found.segments[0], *self._truncation(offset, expected, is_exact=is_exact))
 
     def _lost_by_name(self, found: FoundFiles, segment: int) -> LookResult | None:
         """Return what to do if the segment that is read is gone; None if it is there."""
@@ -228,8 +248,11 @@ class LogFollower:
 
     def _next_segment(self, found: FoundFiles, segment: int, *before: Notice) -> LookResult:
         """Go on at the start of a segment, and say so if that leaves a gap."""
-        expected, self.next_offset = self.next_offset, max(segment, self.next_offset)
-        if segment <= expected:
+        expected = max(self.next_offset, self._start.offset or 0)
+        self.next_offset = max(segment, self.next_offset)
+        # The cleaner of a topic leaves gaps. A raft log has none; a log start that has moved leaves one in a copy.
+        may_lack = segment != found.segments[0] and self._files.input_file(segment).topic != _RAFT_TOPIC
+        if segment <= expected or may_lack:
             return self._entered(segment, 0, *before)
         covering = [each for each in found.snapshots if each.offset >= segment]
         snapshot = min(covering, key=lambda each: each.offset, default=None)
@@ -238,9 +261,12 @@ class LogFollower:
 
     def _truncated(self, found: FoundFiles) -> LookResult:
         """Find out which of the batches that were seen are still there, and go on after the last of them."""
-        count, expected, first = self._count_intact(found), self.next_offset, found.segments[0]
+        expected, first = self.next_offset, found.segments[0]
+        count = 0 if first < self._first_segment else self._count_intact(found)
         offset = expected
-        if count == 0:
+        if first < self._first_segment:
+            offset = self._begin_offset = first
+        elif count == 0:
             offset = min(expected, max(first, self._begin_offset))
         elif count < len(self._seen):
             offset = min(expected, self._seen[count].base_offset)
@@ -254,10 +280,15 @@ class LogFollower:
         self._seen.truncate(count)  # From here on nothing can fail.
         self._begin_below(offset)
         if count == 0:
-            self._quiet_below = offset
+            self._first_segment = first
+            self._quiet_below = offset if offset > first else self._quiet_below
         self.next_offset = offset
-        notice = Notice(Event.TRUNCATED, self._files.path, offset, expected, is_exact)
-        return self._entered(segment, position, *((notice,) if offset < expected else ()))
+        return self._entered(segment, position, *self._truncation(offset, expected, is_exact=is_exact))
+
+    def _truncation(self, offset: int, expected: int, *, is_exact: bool) -> tuple[Notice, ...]:
+        """Return the notice of a truncation, without offsets that nobody has asked for."""
+        offset = max(offset, self._start.offset or 0)
+        return (Notice(Event.TRUNCATED, self._files.path, offset, expected, is_exact),) if offset < expected else ()
 
     def _begin_below(self, offset: int) -> None:
         """Count what comes after a truncation as new, also if it is below the start that was counted from the end."""
@@ -289,36 +320,51 @@ class LogFollower:
         last = self._seen[len(self._seen) - 1]
         return _is_intact(last, source) if last.segment == segment else self._is_intact_in_file(last)
 
-    def _read_on(self, found: FoundFiles, segment: int, *, is_last: bool) -> LookResult:
+    def _read_on(self, found: FoundFiles, segment: int, *, is_last: bool, is_fresh: bool) -> LookResult:
         is_sealed = segment != found.segments[-1]
         with self._files.opened(segment) as source:
-            idle = idle_end(source, segment, self._position)
-            is_known = idle is not None and idle == self._idle and not (is_sealed or is_last)
-            end = SegmentEnd() if is_known else read_end(source, self._position, self._read_size)
-            heads = [_fingerprint_of(piece, source) for piece in end.unsound]
+            idle = None if is_sealed else idle_end(source, segment, self._position)
+            is_known = idle is not None and idle == self._idle
+            is_last &= idle is None or is_known  # Else the end has just changed: a node is at work.
+            is_growing = idle is not None and idle.is_part
+            may_end = is_last or not (is_growing or is_known)
+            end = self._end_after(source, is_fresh=is_last) if may_end else SegmentEnd()
+            heads = [fingerprint(source.read_at(piece.position, head_size_of(piece))) for piece in end.unsound]
+            may_be_written = not is_sealed and end.is_open_in(source)
             # After reading, so that what was read was not written after a truncation that goes unnoticed.
             is_intact = self._last_is_intact(segment, source)
         if not is_intact:
-            return self._truncated(found)
+            return self._truncated(found) if is_fresh else LookResult(has_moved=True)
         if end.batches:
             return self._grown(segment, end.batches)
         if self._position > 0 and not self._seen:
             return self._entered(segment, 0)  # An index has led to where no batch is any more.
-        if end.unsound and (is_last or is_sealed or end.is_followed):
+        if end.unsound and (is_last or not may_be_written):
             return self._unsound(segment, end.unsound, heads, is_last=is_last)
         if is_sealed:
-            following = present(found.after(segment), "the next segment")
-            # The listing is older than what was read: the segment may have been truncated, and the next one be gone.
-            gap = [(self._position, following - self.next_offset, "gap")]
-            if following > self.next_offset and not self._is_confirmed(gap):
-                return LookResult(has_moved=True)
-            return self._next_segment(found, following)
+            return self._sealed(found, segment)
         self._quiet_below = None
-        places = _places(end.unsound)
-        has_moved = not is_known and bool(places) and places != self._pending
-        if not is_known:
-            self._idle, self._pending = idle, places
+        has_moved = idle != self._idle and idle is not None and idle.has_bytes
+        self._idle = idle
         return LookResult(has_moved=has_moved)
+
+    def _end_after(self, source: ByteSource, *, is_fresh: bool) -> SegmentEnd:
+        """Read on, but do not search again what was searched for batches before, if it is as it was."""
+        batches = read_batches(source, self._position, self._read_size)
+        if batches:
+            return SegmentEnd(batches)
+        scan = self._scan
+        if is_fresh or scan is None or not scan.is_of(source, self._segment, self._position):
+            scan = self._scan = scanned_end(source, self._segment, self._position)
+        return scan.end
+
+    def _sealed(self, found: FoundFiles, segment: int) -> LookResult:
+        """Go to the next segment. The listing is older than what was read: this one may have been truncated since."""
+        following = present(found.after(segment), "the next segment")
+        gap = [(self._position, following - self.next_offset, "gap")]
+        if following > self.next_offset and not self._is_confirmed(gap):
+            return LookResult(has_moved=True)
+        return self._next_segment(found, following)
 
     def _grown(self, segment: int, batches: Sequence[Batch]) -> LookResult:
         start = self._position
@@ -329,7 +375,9 @@ class LogFollower:
             self._note(segment, batch)
         is_full = 2 * (self._position - start) >= self._read_size
         self._read_size = min(2 * self._read_size, _MOST_READ) if is_full else _LEAST_READ
-        self._suspect = self._idle = self._pending = None
+        self._suspect = None
+        if self._idle is not None and self._idle.is_part:
+            self._idle = None  # Zeros that were scanned need not be scanned again.
         growth = (Growth(self._files.input_file(segment), shown),) if shown else ()
         return LookResult(growth, has_moved=True, has_more=True)
 
@@ -340,7 +388,7 @@ class LogFollower:
         self.next_offset = max(self.next_offset, batch.last_offset + 1)
         epoch = batch.partition_leader_epoch if isinstance(batch, RecordBatch) else _NO_EPOCH
         place = (segment, batch.position, self._position)
-        head = fingerprint(batch.buffer)
+        head = fingerprint(batch.buffer[:BATCH_OVERHEAD])
         self._seen.add(RememberedBatch(*place, batch.base_offset, self.next_offset, epoch, head))
 
     def _unsound(self, segment: int, pieces: Sequence[Unsound], heads: Sequence[int], *, is_last: bool) -> LookResult:
@@ -352,7 +400,7 @@ class LogFollower:
             self._position = piece.position + piece.size_bytes
             place = (segment, piece.position, self._position)
             self._seen.add(RememberedBatch(*place, offset, offset, _NO_EPOCH, head))
-        self._suspect = self._idle = self._pending = None
+        self._suspect = self._idle = None
         return LookResult((Growth(self._files.input_file(segment), pieces),), has_moved=True, has_more=True)
 
     def _is_confirmed(self, suspect: list[tuple[int, int, str]]) -> bool:
@@ -366,10 +414,6 @@ def _is_intact(batch: RememberedBatch, source: ByteSource) -> bool:
     head = source.read_at(batch.position, batch.head_size)
     is_there = len(head) == batch.head_size and source.size() >= batch.end_position
     return is_there and fingerprint(head) == batch.fingerprint
-
-
-def _fingerprint_of(piece: Unsound, source: ByteSource) -> int:
-    return fingerprint(source.read_at(piece.position, min(BATCH_OVERHEAD, piece.size_bytes)))
 
 
 def _places(pieces: Sequence[Unsound]) -> list[tuple[int, int, str]]:

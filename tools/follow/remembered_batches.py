@@ -15,13 +15,18 @@ from raftlog.records.checksum import crc32c
 from raftlog.records.limits import BATCH_OVERHEAD
 
 _CRC_POSITION: Final = 17
+DAMAGE_HEAD_SIZE: Final = 64 * 1024
+"""How many bytes of damage are compared, at most."""
 DEFAULT_LIMIT: Final = 1 << 18
 """How many batches are remembered by default, at least: up to twice as many, which take 28 MiB."""
 
 
 def fingerprint(head: memoryview | bytes) -> int:
-    """Return a number for the first bytes of a batch: their CRC-32C, and the CRC of the records that is among them."""
-    data = bytes(head[:BATCH_OVERHEAD])
+    """Return a number for the first bytes of a batch: their CRC-32C, and the CRC of the records that is among them.
+
+    Of a batch they are its header, of damage as many as may have been repaired.
+    """
+    data = bytes(head)
     return crc32c(data) << 32 | int.from_bytes(data[_CRC_POSITION : _CRC_POSITION + 4], "big")
 
 
@@ -50,7 +55,8 @@ class RememberedBatch:
     @property
     def head_size(self) -> int:
         """How many bytes its fingerprint is made of."""
-        return min(BATCH_OVERHEAD, self.end_position - self.position)
+        is_damage = self.base_offset == self.next_offset
+        return min(DAMAGE_HEAD_SIZE if is_damage else BATCH_OVERHEAD, self.end_position - self.position)
 
 
 class RememberedBatches:

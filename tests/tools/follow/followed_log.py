@@ -135,6 +135,13 @@ class WrittenLog:
             self.snapshots.append(OffsetAndEpoch(self.segments[segment][-1].next_offset, self.epoch))
             del self.segments[segment]
 
+    def recreate_at(self, offset: int) -> None:
+        """Delete the log, and create another one that starts lower."""
+        self.torn, self.zeros = None, 0
+        self.epoch += 1
+        self.snapshots = []
+        self.segments = {offset: []}
+
     def restart_at(self, offset: int, epoch: int) -> None:
         """Replace the log by a snapshot."""
         self.torn, self.zeros = None, 0
@@ -194,7 +201,7 @@ def some_step(log: WrittenLog, random: Random) -> str:
     if log.torn is not None and random.random() < 0.7:
         log.end_batch()
         return "end_batch"
-    match random.choices(range(9), weights=(40, 12, 12, 4, 3, 8, 3, 2, 2))[0]:
+    match random.choices(range(9), weights=(38, 12, 12, 4, 3, 8, 3, 2, 4))[0]:
         case 0:
             log.append(random.randint(1, 3))
         case 1 if log.segments[log.active]:
@@ -216,11 +223,20 @@ def some_step(log: WrittenLog, random: Random) -> str:
         case 7:
             log.is_there = not log.is_there
         case 8:
-            log.torn = None
-            log.epoch += 1
+            recreate(log, random)
         case _:
             log.append()
     return "step"
+
+
+def recreate(log: WrittenLog, random: Random) -> None:
+    """Replace the log by one that starts lower, and may have records already."""
+    log.torn = None
+    log.epoch += 1
+    if min(log.segments) > 0:
+        log.recreate_at(random.randrange(min(log.segments)))
+    for _ in range(random.choice((0, 1, 5, 20))):
+        log.append()
 
 
 def drained(follower: LogFollower) -> list[Line]:

@@ -3,18 +3,20 @@
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any, cast
 
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.follow.follower import FollowStart, LogFollower
+from raftlog.tools.follow.log_files import LogFiles
 from tests.tools.follow.followed_log import Line, ModelFollower, WrittenLog, drained, lines_of, some_step
 
 
 def check_history(seed: int) -> int:
     """Follow one random history, with looks between the writer's steps, and return how many lines there were."""
     random = Random(seed)
-    log, model = WrittenLog(), ModelFollower()
+    log, model = WrittenLog(segments={random.choice((0, 0, 9)): []}), ModelFollower()
     follower = LogFollower(log)
     count = 0
     for _ in range(random.randint(3, 8)):
@@ -66,7 +68,7 @@ def folded(lines: Sequence[Line]) -> tuple[list[Line], int | None]:
 def check_busy_history(seed: int) -> int:
     """Follow a log whose writer works during the looks, too, and return how many lines there were."""
     random = Random(seed)
-    log = WrittenLog()
+    log = WrittenLog(segments={random.choice((0, 0, 9)): []})
     follower = LogFollower(log, limit=random.choice((1, 2, 5, 1000)))
     left, rate = random.randint(0, 30), random.choice((0.05, 0.2, 0.5, 1.0))
 
@@ -189,6 +191,74 @@ def test_a_snapshot_of_the_same_lineage_keeps_what_is_before_it() -> None:
         log.restart_at(3, epoch)
         gap = [("skipped", 0, 3, OffsetAndEpoch(3, 2))] if first == 0 else []
         assert drained(follower) == [("truncated", first, 5, None), *gap]
+
+
+@pytest.mark.parametrize(("offset", "first"), [(None, 0), (2, 2), (85, 85)])
+def test_a_log_that_is_replaced_by_one_that_starts_lower(offset: int | None, first: int) -> None:
+    """If a topic is deleted and made anew, all that the new log has is new, from the offset that was asked for on."""
+    log = WrittenLog(segments={81: []})
+    for _ in range(9):
+        log.append()
+    follower = LogFollower(log, FollowStart(offset))
+    drained(follower)
+    log.recreate_at(0)
+    for _ in range(4):
+        log.append()
+    assert drained(follower)[:1] == [("truncated", first, 90, None)]
+    log.append()
+    lines = drained(follower)
+    assert lines == batches(4, 5, 2)
+    assert follower.next_offset == 5
+
+
+def test_the_offsets_that_notices_name() -> None:
+    """No notice names an offset below the start that was asked for."""
+    log = written(5)
+    follower = LogFollower(log, FollowStart(50))
+    drained(follower)
+    log.truncate(3)
+    assert drained(follower) == []
+    log.restart_at(40, 2)
+    assert drained(follower) == []
+    log.restart_at(60, 2)
+    assert drained(follower) == [("skipped", 50, 60, OffsetAndEpoch(60, 2))]
+
+
+def test_listings_while_catching_up() -> None:
+    """A log of many segments is not listed anew for each of them."""
+    log = written(*[1] * 50)
+    listings: list[None] = []
+    listed = log.listed
+
+    class Counted:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(log, name)
+
+        def listed(self) -> Any:
+            listings.append(None)
+            return listed()
+
+    assert drained(LogFollower(cast("LogFiles", Counted()))) == batches(0, 50)
+    assert len(listings) < 8
+
+
+def test_what_was_searched_is_not_searched_again() -> None:
+    """While damage or zeros at the end stay as they are, a look reads headers only."""
+    log = written(3)
+    last = log.segments[0].pop()
+    log.torn = (last.data[:62] + bytes(len(last.data) - 62), len(last.data))
+    log.zeros = 3 * 1024 * 1024
+    follower = LogFollower(log)
+    drained(follower)
+    log.torn = None
+    log.zeros -= 1
+    log.zeros += 1
+    drained(follower)
+    follower.look()
+    reads: list[int] = []
+    log.reads = reads
+    assert not follower.look().has_moved
+    assert sum(reads) < 100_000
 
 
 def test_a_torn_tail_is_no_damage_until_the_end() -> None:
