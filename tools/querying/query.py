@@ -5,8 +5,11 @@ import argparse
 import contextlib
 import glob
 import importlib.util
+import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from raftlog.errors import MissingExtraError, RaftLogError, StorageError
@@ -114,12 +117,15 @@ def _private_directory(parent: str | None, sources: Sequence[str]) -> Iterator[s
     """
     place = tempfile.gettempdir() if parent is None else parent
     _check_outside(place, sources)
-    try:
-        made = tempfile.TemporaryDirectory(prefix="raftlog-query-", dir=place, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise StorageError(place, "make a directory in it", error.strerror or str(error)) from error
-    with made as directory:
-        yield directory
+    directory = Path(place, f"raftlog-query-{secrets.token_hex(8)}")
+    try:  # Whenever an interrupt comes, its name is known.
+        try:
+            directory.mkdir(0o700)
+        except OSError as error:
+            raise StorageError(place, "make a directory in it", error.strerror or str(error)) from error
+        yield str(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _check_outside(path: str, sources: Sequence[str]) -> None:
