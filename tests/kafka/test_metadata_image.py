@@ -21,7 +21,7 @@ from tests.tools.state.made_metadata import found_copies
 pytestmark = dump_tool.marks("Kafka's loader")
 
 NODES = sorted(path.parent for folder in KAFKA_FOLDERS for path in folder.rglob("__cluster_metadata-0"))
-MOST_STORIES = 1500
+MOST_STORIES = 750
 
 
 def test_there_are_logs_of_every_corpus() -> None:

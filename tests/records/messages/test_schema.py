@@ -77,7 +77,7 @@ def test_what_is_read_can_be_written(data: st.DataObject, chosen: tuple[MessageT
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=2_000, deadline=None)
 @given(st.data(), versions)
 def test_what_is_read_can_be_written_at_length(data: st.DataObject, chosen: tuple[MessageType, int]) -> None:
     """Mutated bytes give a typed error, or a message that is the same again after writing and reading."""
