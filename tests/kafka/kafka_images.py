@@ -12,6 +12,7 @@ from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.tables import Tables
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
+from tests.kafka.one_at_a_time import one_at_a_time
 from tests.tools.image.naive_cluster import described
 
 NEWEST = RELEASES[-1].name
@@ -27,7 +28,10 @@ def compiled_with_kafka(program: str) -> str:
     jars = f"{dump_tool.install(NEWEST)}{os.sep}*"
     folder = dump_tool.TARGET / NEWEST / "classes"
     source = dump_tool.HERE / f"{program}.java"
-    subprocess.run(["javac", "-d", str(folder), "-cp", jars, str(source)], check=True, timeout=HANG_S)
+    compiled = folder / f"{program}.class"
+    with one_at_a_time():
+        if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+            subprocess.run(["javac", "-d", str(folder), "-cp", jars, str(source)], check=True, timeout=HANG_S)
     return f"{folder}{os.pathsep}{jars}"
 
 

@@ -117,7 +117,7 @@ class Database:
         thread = threading.Thread(target=self._run, args=(sql, put, stopped), name="query")
         try:
             thread.start()  # An interrupt may come in here, before the thread has begun: then it sees that it is late.
-            while (value := made.get()) is not None:
+            while (value := _taken(made)) is not None:
                 if isinstance(value, BaseException):
                     raise fresh_copy(value)
                 yield value
@@ -149,6 +149,13 @@ class Database:
             put(error)
         else:
             put(None)
+
+
+def _taken(made: queue.Queue[Any]) -> Any:
+    """Wait for the next value; with pauses, since Ctrl-C may be delivered to a thread that does not wake this one."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return made.get(timeout=_PAUSE_S)
 
 
 def told(message: str, sql: str = "", lines_before: int = 0) -> str:
