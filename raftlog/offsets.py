@@ -3,9 +3,12 @@
 
 import enum
 import functools
-from typing import Self
+from typing import Final, Self
 
 import attrs
+
+MAX_EPOCH: Final = 2**31 - 1
+"""The highest epoch. A replica that has reached it votes and follows, but begins no election."""
 
 
 @functools.total_ordering

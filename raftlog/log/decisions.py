@@ -7,7 +7,6 @@ Source: KafkaRaftLog, UnifiedLog, ReplicatedLog.
 """
 
 from collections.abc import Callable
-from typing import Final
 
 from raftlog.errors import (
     FencedEpochError,
@@ -17,9 +16,7 @@ from raftlog.errors import (
     UnknownEpochError,
 )
 from raftlog.log.state import LogState
-from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-
-_MAX_EPOCH: Final = (1 << 31) - 1
+from raftlog.offsets import MAX_EPOCH, OffsetAndEpoch, ValidOffsetAndEpoch
 
 
 def check_leader_epoch(log: LogState, epoch: int) -> None:
@@ -31,8 +28,8 @@ def check_leader_epoch(log: LogState, epoch: int) -> None:
 
     Source: KafkaRaftLog#initializeLeaderEpoch.
     """
-    if epoch > _MAX_EPOCH:
-        raise UnknownEpochError(f"epoch {epoch} is above {_MAX_EPOCH}, the highest possible")
+    if epoch > MAX_EPOCH:
+        raise UnknownEpochError(f"epoch {epoch} is above {MAX_EPOCH}, the highest possible")
     if epoch < log.last_fetched_epoch:
         raise FencedEpochError(f"epoch {epoch} is below the log's epoch {log.last_fetched_epoch}")
 

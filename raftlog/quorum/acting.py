@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from raftlog.invariants import invariant
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.elections.announcements import announce_leadership, announce_resignation
 from raftlog.quorum.elections.shutting_down import abandon_shutdown, complete_shutdown
 from raftlog.quorum.elections.standing import begin_election, stand_for_election
@@ -25,7 +26,7 @@ from raftlog.quorum.listening.delivering import deliver, next_resumption_ms, sna
 from raftlog.quorum.listening.leader_changes import tell_leader
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
-from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut
+from raftlog.quorum.roles.transitions import ElectionTimedOut, FetchTimedOut
 from raftlog.quorum.snapshots.cleaning import clean, cleaning_deadline_ms, is_cleaning_due
 
 _MAX_ROLES_PER_INPUT: Final = 8

@@ -9,6 +9,7 @@ Source: KafkaRaftClient.
 
 import attrs
 
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.acting import act, deadline_ms, keep_leadership
 from raftlog.quorum.connections import Connections
 from raftlog.quorum.describing.queues import QueueStatus, queues_of
@@ -29,7 +30,7 @@ from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import Candidate, Role
 from raftlog.quorum.roles.starting import starting_role
-from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, Surroundings
+from raftlog.quorum.roles.transitions import ElectionTimedOut, Surroundings
 from raftlog.quorum.seam.effects import Effect
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView

@@ -15,6 +15,7 @@ import attrs
 
 from raftlog.invariants import invariant
 from raftlog.log.decisions import proven_end_offset
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.connections import Connections
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.listener_context import ListenerContext
@@ -31,7 +32,7 @@ from raftlog.quorum.roles.roles import (
     election_state,
     leader_id,
 )
-from raftlog.quorum.roles.transitions import MAX_EPOCH, RoleEvent, Surroundings, VoteGiven, next_role
+from raftlog.quorum.roles.transitions import RoleEvent, Surroundings, VoteGiven, next_role
 from raftlog.quorum.seam.effects import Destination, LogWork, RaiseHighWatermark
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.quorum.seam.log_view import ControlRecordView, LogView

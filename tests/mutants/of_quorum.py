@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum import raft, replica, requests, responses
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
@@ -126,7 +127,7 @@ def _flushing_voters_alone(right: Wrong) -> Wrong:
 
 
 def _though_its_log_is_written(core: Any) -> bool:
-    return bool(core.may_stand and core.is_voter and core.epoch < transitions.MAX_EPOCH)
+    return bool(core.may_stand and core.is_voter and core.epoch < MAX_EPOCH)
 
 
 def _though_the_log_is_written(right: Wrong) -> Wrong:

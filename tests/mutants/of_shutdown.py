@@ -3,12 +3,12 @@
 
 from typing import Any, Final
 
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum import acting, dispatch
 from raftlog.quorum.elections import shutting_down
 from raftlog.quorum.leading import leading_epoch, resigning
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Resigned
-from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.quorum.seam.outbox import Outbox
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 

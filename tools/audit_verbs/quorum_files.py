@@ -21,7 +21,7 @@ from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
+from raftlog.tools.terminal.audit_options import LOG_PATHS_HELP, add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
@@ -139,8 +139,7 @@ def make_quorum_parser(verb: str, description: str, exit_codes_help: str = EXIT_
         description=description,
         epilog=f"Give the directories of all replicas: they complement each other. {exit_codes_help}",
     )
-    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
-    parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=LOG_PATHS_HELP)
     add_processes_option(parser)
     add_format_option(parser)
     add_spool_option(parser)

@@ -23,7 +23,7 @@ from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.state_search import Span, copies, metadata_log, with_span
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_processes_option
+from raftlog.tools.terminal.audit_options import LOG_PATHS_HELP, add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_SUSPICIOUS
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
@@ -73,8 +73,7 @@ def make_parser() -> Parser:
         f" {EXIT_CODES_HELP} A record without effect is suspicious,"
         " and so is a later record of the log that controllers die of all the same.",
     )
-    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
-    parser.add_argument("paths", nargs="+", metavar="DIR", help=what)
+    parser.add_argument("paths", nargs="+", metavar="DIR", help=LOG_PATHS_HELP)
     parser.add_argument(
         "--at",
         type=parsed_position,

@@ -15,7 +15,7 @@ from typing import Final
 from raftlog.errors import MissingExtraError, RaftLogError, StorageError
 from raftlog.storage.reading.file_source import parse_size
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
+from raftlog.tools.terminal.audit_options import LOG_PATHS_HELP, add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
 
@@ -56,8 +56,7 @@ def make_parser() -> Parser:
         f" write other files. {EXIT_CODES_HELP}",
     )
     parser.add_argument("sql", metavar="SQL", help="one statement: SELECT, DESCRIBE, SUMMARIZE, SHOW TABLES or EXPLAIN")
-    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
-    parser.add_argument("paths", nargs="*", metavar="DIR", help=what)
+    parser.add_argument("paths", nargs="*", metavar="DIR", help=LOG_PATHS_HELP)
     parser.add_argument("--shell", action="store_true", help="ask for statements, which end with ; instead of SQL")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
     parser.add_argument("--out", metavar="FILE", help="the new file for --format parquet")

@@ -34,7 +34,7 @@ from raftlog.tools.state.state_lines import (
 from raftlog.tools.state.state_search import State, copies, earliest, find_changes, find_state, metadata_log
 from raftlog.tools.state.things import Path, is_under, parse_path, path_text, thing_of, things
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_processes_option
+from raftlog.tools.terminal.audit_options import LOG_PATHS_HELP, add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_SUSPICIOUS
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
@@ -98,8 +98,7 @@ def make_parser() -> Parser:
         f" {EXIT_CODES_HELP} A record that cannot be read is damage; one that contradicts the state, or is of a later"
         " release, is suspicious: it has no effect.",
     )
-    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
-    parser.add_argument("paths", nargs="+", metavar="DIR", help=what)
+    parser.add_argument("paths", nargs="+", metavar="DIR", help=LOG_PATHS_HELP)
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument(
         "--at",

@@ -25,6 +25,12 @@ def prepare_to_survey() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+LOG_PATHS_HELP: Final = (
+    "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
+)
+"""What a verb takes that looks for logs under its paths."""
+
+
 def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
     """Add the option for the lowest severity of findings that affects the exit code."""
     names = ", ".join(each.value for each in Severity)

@@ -6,12 +6,11 @@ Unlike the answer to a DescribeQuorum, it does not need a leader, and tells comm
 
 import attrs
 
-from raftlog.offsets import OffsetAndEpoch
+from raftlog.offsets import MAX_EPOCH, OffsetAndEpoch
 from raftlog.quorum.describing.queues import QueueStatus, queues_of
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Role
-from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
 

@@ -4,8 +4,9 @@
 Source: QuorumState#initialize.
 """
 
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.roles.roles import Candidate, Follower, KnownLeader, Resigned, Role, Unattached
-from raftlog.quorum.roles.transitions import MAX_EPOCH, Surroundings
+from raftlog.quorum.roles.transitions import Surroundings
 from raftlog.quorum.roles.votes import Votes
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.voters.voter_set import ReplicaKey

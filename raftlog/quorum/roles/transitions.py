@@ -17,6 +17,7 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import IllegalTransitionError
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import (
@@ -33,9 +34,6 @@ from raftlog.quorum.roles.roles import (
 )
 from raftlog.quorum.roles.votes import Votes
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
-
-MAX_EPOCH: Final = 2**31 - 1
-"""The highest epoch. A replica that has reached it votes and follows, but begins no election."""
 
 
 @attrs.frozen

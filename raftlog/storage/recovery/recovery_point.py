@@ -51,7 +51,7 @@ from raftlog.errors import (
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
 from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
-from raftlog.offsets import EpochEntry
+from raftlog.offsets import MAX_EPOCH, EpochEntry
 from raftlog.records.checksum import crc32c
 from raftlog.storage.segments.indeterminate_writes import as_storage_error
 
@@ -73,7 +73,6 @@ _MARK_MAGIC: Final = b"RLFLUSH\0"
 _MARK_SIZE: Final = _MARK.size
 _SLOT_POSITIONS: Final = (0, 4096)
 _MAX_OFFSET: Final = (1 << 63) - 1
-_MAX_EPOCH: Final = (1 << 31) - 1
 _MAX_GENERATION: Final = 1 << 62
 """Each truncation increments the generation, and it must always fit into the 64 bits of a mark."""
 
@@ -129,7 +128,7 @@ def read_recovery_point(data: bytes) -> RecoveryPoint:
 
 def _is_in_range(point: RecoveryPoint) -> bool:
     offsets = [point.durable_end_offset, point.log_start_offset, *(entry.start_offset for entry in point.epochs)]
-    are_epochs = all(entry.epoch <= _MAX_EPOCH for entry in point.epochs)
+    are_epochs = all(entry.epoch <= MAX_EPOCH for entry in point.epochs)
     return are_epochs and max(offsets) <= _MAX_OFFSET and point.generation <= _MAX_GENERATION
 
 

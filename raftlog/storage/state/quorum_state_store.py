@@ -45,6 +45,7 @@ from raftlog.errors import (
 )
 from raftlog.file_system import FileSystem, join, own_view, read_file, remove_if_there, replace_file
 from raftlog.invariants import invariant
+from raftlog.offsets import MAX_EPOCH
 from raftlog.process_ownership import Owned
 from raftlog.quorum.election_states import check_transition, is_undecided
 from raftlog.records.checksum import crc32c
@@ -56,8 +57,6 @@ T = TypeVar("T")
 COPY_NAMES: Final = ("raftlog-quorum-state-1", "raftlog-quorum-state-2")
 
 RESERVE_NAME: Final = "raftlog-reserve"
-_MAX_EPOCH: Final = 2**31 - 1
-
 _RESERVE: Final = bytes(512)
 """A file of any length takes a whole block of the file system, which is more than a state needs."""
 _MAX_SIZE_BYTES: Final = 1024 * 1024
@@ -196,7 +195,7 @@ def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
 
 def _without_leader(state: QuorumStateData) -> QuorumStateData:
     """Return a state that keeps all promises of another one, but does not name its leader: of the epoch after it."""
-    if state.leader_id == UNKNOWN_ID or state.leader_epoch == _MAX_EPOCH:
+    if state.leader_id == UNKNOWN_ID or state.leader_epoch == MAX_EPOCH:
         return state
     undecided = attrs.evolve(state, leader_id=UNKNOWN_ID, voted_id=UNKNOWN_ID, voted_directory_id=None)
     return attrs.evolve(undecided, leader_epoch=state.leader_epoch + 1)

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.offsets import OffsetAndEpoch
+from raftlog.offsets import MAX_EPOCH, OffsetAndEpoch
 from raftlog.quorum.describing.raft_status import VotersStatus
 from raftlog.quorum.leading.reading import MAX_PENDING_READS
 from raftlog.quorum.leading.serving import MAX_WAITING_FETCHES
@@ -12,7 +12,6 @@ from raftlog.quorum.leading.serving_snapshots import MAX_SNAPSHOT_READS
 from raftlog.quorum.listening.delivering import MAX_LISTENERS
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader, Unattached
-from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.quorum.seam.effects import FlushLog
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.quorum.snapshot_work import MAX_PINS

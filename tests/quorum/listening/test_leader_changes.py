@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader, Resigned
-from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.quorum.seam.effects import NotifyLeaderChange, StoreElectionState
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.files.quorum_state import QuorumStateData

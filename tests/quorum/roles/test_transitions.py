@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import FencedEpochError, IllegalTransitionError
+from raftlog.offsets import MAX_EPOCH
 from raftlog.quorum.election_states import check_transition
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import (
@@ -27,7 +28,6 @@ from raftlog.quorum.roles.roles import (
     voted_key,
 )
 from raftlog.quorum.roles.transitions import (
-    MAX_EPOCH,
     TRANSITIONS,
     ElectionLost,
     ElectionTimedOut,
