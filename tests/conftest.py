@@ -6,7 +6,9 @@ A change lands or not by what it does, so ``.ci/run`` asks for the second; every
 
 import gc
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -14,6 +16,7 @@ from hypothesis import Phase, settings
 from tests.changing_names import name_changes
 from tests.object_store import ObjectStore, running_object_store
 from tests.scenarios.playing import RECORD_OPTION, refusal_to_record
+from tests.signal_handlers import handlers, let_ctrl_c_interrupt, put_back
 
 settings.register_profile("default", max_examples=40, deadline=None)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
@@ -23,16 +26,20 @@ settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+_HANDLERS = pytest.StashKey[Mapping[signal.Signals, Any]]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this checkout."""
     parser.addoption(RECORD_OPTION, action="store_true", help="write what scenarios print into tests/scenarios/*/*.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to record where outputs must be compared."""
+    """Refuse to record where outputs must be compared; let tests interrupt what they start."""
     refusal = refusal_to_record(os.environ) if config.getoption(RECORD_OPTION) else None
     if refusal is not None:
         raise pytest.UsageError(refusal)
+    let_ctrl_c_interrupt()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,6 +58,22 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """Note what signals do before a test and its fixtures."""
+    item.stash[_HANDLERS] = handlers()
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Tell of a test that has changed what a signal does."""
+    yield
+    changed = put_back(item.stash[_HANDLERS])
+    if changed:
+        pytest.fail(f"left another handler of {', '.join(changed)}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -5,4 +5,4 @@ from typing import Final
 
 HANG_S: Final = 600
 """Longer than any sound wait takes on a machine that is busy with other work, and than pytest's
-``faulthandler_timeout``, so that a test that hangs has said where when it ends. No test is about how long this is."""
+``faulthandler_timeout``, which says where a test hangs and ends it. No test is about how long this is."""

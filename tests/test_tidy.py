@@ -314,6 +314,17 @@ def public_things_have_docstrings(source: Source) -> Iterator[str]:
                     yield f"{node.lineno}: say in a docstring what {node.name} does for its caller"
 
 
+@rule(r"tests/.*\.py", ("tests/test_x.py", "with subprocess.Popen(['cat']) as process: pass"))
+def processes_are_killed(source: Source) -> Iterator[str]:
+    """What a failed test has started would be waited for, for ever."""
+    if source.path == "tests/other_processes.py":
+        return
+    for node in ast.walk(source.tree):
+        call = node.context_expr if isinstance(node, ast.withitem) else None
+        if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] == "Popen":
+            yield f"{call.lineno}: write 'started' of tests.other_processes"
+
+
 @rule(r"tests/.*/?test_\w+\.py", ("tests/test_x.py", "def test_x(): pass"))
 def claims_are_stated(source: Source) -> Iterator[str]:
     """A test's docstring is the sentence that the test proves."""

@@ -14,6 +14,7 @@ import attrs
 
 from tests.benchmarks.measure import PEAK_UNIT, Mode, environment
 from tests.kafka import dump_tool
+from tests.other_processes import started
 
 RAFTLOG: Final = str(Path(sys.executable).with_name("raftlog"))
 """The command."""
@@ -69,7 +70,7 @@ class FirstLine:
 
     def _start_ms(self) -> float:
         start = time.perf_counter()
-        with subprocess.Popen(self.command, env=environment(self.mode), stdout=subprocess.PIPE) as process:
+        with started(self.command, env=environment(self.mode), stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
             duration_s = time.perf_counter() - start
@@ -78,7 +79,7 @@ class FirstLine:
 
     def peak_memory_bytes(self) -> int:
         """Return the peak of the whole process."""
-        with subprocess.Popen(self.command, env=environment(self.mode), stdout=subprocess.DEVNULL) as process:
+        with started(self.command, env=environment(self.mode), stdout=subprocess.DEVNULL) as process:
             _, _, usage = os.wait4(process.pid, 0)
             process.returncode = 0
         return usage.ru_maxrss * PEAK_UNIT

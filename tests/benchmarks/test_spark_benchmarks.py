@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured on Spark is what is said, as far as it can be seen without Spark."""
 
-import os
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from tests.benchmarks.process_tree import MemoryWatch
 from tests.benchmarks.report import results_without, write_results
 from tests.benchmarks.spark_figures import plan
 from tests.benchmarks.works import SPARK
+from tests.other_processes import started
 
 
 def row(name: str, against: str, ours: float, theirs: float) -> Row:
@@ -38,9 +40,13 @@ def test_tuples_are_the_rows_of_the_source(tmp_path: Path) -> None:
 
 
 def test_memory_is_that_of_the_program_and_what_it_starts() -> None:
-    """This process counts as the program; a process that it has not started does not count."""
-    watch = MemoryWatch(os.getpid())
-    watch._sample()
+    """A process counts as the program; those that it has not started, such as this one, do not count."""
+    with started([sys.executable, "-c", "print(flush=True); input()"], stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        watch = MemoryWatch(process.pid)
+        watch._sample()
+        process.communicate(b"\n")
     assert watch.peaks["program"] > 2**20
     assert (watch.peaks["java"], watch.peaks["task"]) == (0, 0)
     assert watch.peak == watch.peaks["program"]

@@ -18,6 +18,7 @@ from tests.hang_limit import HANG_S
 from tests.kafka.controller import free_port, install_server, looks
 from tests.kafka.dump_tool import JVM_OPTIONS
 from tests.kafka.one_at_a_time import one_at_a_time
+from tests.other_processes import started
 
 CONTROLLERS: Final = (1, 2, 3)
 BROKER: Final = 101
@@ -152,17 +153,14 @@ class LiveQuorum:
         errors, half = self.work / "load.err", self.work / "half"
         address = f"localhost:{self._ports[BROKER]}"
         command = ["java", *JVM_OPTIONS, "-cp", _class_path(_LOAD), "LiveLoad", address, str(transactions), str(half)]
-        with errors.open("wb") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err) as process:
-            try:
-                assert process.stdout is not None
-                ready = process.stdout.readline()
-                self.check_running()
-                assert ready == b"ready\n", errors.read_text(errors="replace")[-4000:]
-                yield Load(process, half)
-                process.wait(HANG_S)
-                assert process.returncode == 0, errors.read_text(errors="replace")[-4000:]
-            finally:
-                process.kill()
+        with errors.open("wb") as err, started(command, stdout=subprocess.PIPE, stderr=err) as process:
+            assert process.stdout is not None
+            ready = process.stdout.readline()
+            self.check_running()
+            assert ready == b"ready\n", errors.read_text(errors="replace")[-4000:]
+            yield Load(process, half)
+            process.wait(HANG_S)
+            assert process.returncode == 0, errors.read_text(errors="replace")[-4000:]
 
     def grown(self, leader: int, topic: str, added: Iterable[int]) -> list[str]:
         """Use the cluster, and add observers to its voters; return what ``GrowQuorum.java`` prints.

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from raftlog.errors import NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
 from raftlog.tools.spark.session import register, session
+from tests.signal_handlers import handlers, put_back
 
 QUICK_START = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # tests run new code more often than hot code
@@ -29,6 +30,8 @@ def java() -> str:
 def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Provide a session on this machine with two slots and four attempts per task."""
     tables = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("tables"))}
+    before = handlers()
     with session("local[2,4]", QUICK_START | tables) as lent:
+        put_back(before)  # PySpark changes what Ctrl-C does, for all tests of the process.
         register(lent)
         yield lent

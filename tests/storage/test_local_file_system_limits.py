@@ -4,8 +4,6 @@
 import errno
 import fcntl
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,15 +12,9 @@ import pytest
 
 from raftlog.errors import DirectoryLockedError, StorageError
 from raftlog.storage.local_file_system import LocalFileSystem
+from tests.other_processes import held_by_another_process
 
 FILES = LocalFileSystem()
-_HOLD = """
-import fcntl, sys
-file = open(sys.argv[1], "w")
-fcntl.lockf(file, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
 
 needs_descriptors = pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="the platform does not list descriptors")
 
@@ -34,21 +26,11 @@ def _nothing_left_open() -> Iterator[None]:
     assert os.listdir("/dev/fd") == before
 
 
-@contextmanager
-def _held_by_another_process(path: Path) -> Iterator[None]:
-    command = [sys.executable, "-c", _HOLD, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        yield
-        process.communicate()
-
-
 @needs_descriptors
 def test_a_lock_of_another_process_is_respected(tmp_path: Path) -> None:
     """While another process holds the lock it cannot be taken; once that process has ended, it can."""
     path = tmp_path / ".lock"
-    with _held_by_another_process(path), _nothing_left_open():
+    with held_by_another_process(path), _nothing_left_open():
         for _ in range(2):
             with pytest.raises(DirectoryLockedError, match="another process"):
                 FILES.lock(str(path))

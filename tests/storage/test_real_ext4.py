@@ -16,6 +16,7 @@ import pytest
 
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
+from tests.other_processes import started
 
 pytestmark = pytest.mark.slow
 
@@ -149,14 +150,14 @@ def fail_a_flush(disk: Disk, directory: str) -> bool:
         Whether the second flush failed: a loop device may silently lose writes without backing space.
     """
     command = [sys.executable, "-c", FIRST_PROCESS, directory]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with started(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         base_offset, position = map(int, process.stdout.readline().split())
         disk.fail_writes_after(f"{directory}/{base_offset:020}.log", position)
         process.stdin.write("\n")
         process.stdin.flush()
-        told = process.stdout.readline()
+        told: str = process.stdout.readline()
         process.kill()
     assert told in ("failed at 10\n", "flushed 160\n")
     return told == "failed at 10\n"

@@ -5,13 +5,14 @@ import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from raftlog.tools.command_line import main
+from tests.other_processes import started
 
 COMMAND = (sys.executable, "-m", "raftlog.tools.command_line")
 """What starts the command as a process."""
@@ -66,11 +67,10 @@ def dump_jsonl(*arguments: str | Path) -> Outcome:
     return run("dump-log", "--format", "jsonl", *arguments)
 
 
-def start(*arguments: str | bytes | Path, **options: Any) -> "subprocess.Popen[bytes]":
+def start(*arguments: str | bytes | Path, **options: Any) -> AbstractContextManager["subprocess.Popen[Any]"]:
     """Start the command as a process; its standard output and standard error are pipes unless the options say more."""
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process: subprocess.Popen[bytes] = subprocess.Popen([*COMMAND, *arguments], **(streams | options))
-    return process
+    return started([*COMMAND, *arguments], **(streams | options))
 
 
 def run_process(*arguments: str | bytes | Path, data: bytes | None = None, **options: Any) -> Outcome:

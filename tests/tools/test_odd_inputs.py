@@ -20,6 +20,7 @@ from raftlog.storage.reading.file_source import (
     read_file,
 )
 from raftlog.storage.reading.segment_reader import open_segment
+from tests.other_processes import started
 from tests.tools.console import COMMAND, run, run_process
 from tests.tools.made_logs import LOG_NAME, batch
 from tests.tools.spark.source_reads import rows
@@ -129,8 +130,8 @@ def test_a_pipe_without_end_is_refused(verb: str, tmp_path: Path) -> None:
     verb_name, *words = arguments_of(verb, "-", tmp_path)
     command = [*COMMAND, verb_name, "--spool-limit", "1M", *words]
     with (
-        subprocess.Popen(["cat", device("zero")], stdout=subprocess.PIPE) as endless,
-        subprocess.Popen(
+        started(["cat", device("zero")], stdout=subprocess.PIPE) as endless,
+        started(
             command,
             stdin=endless.stdout,
             stdout=subprocess.PIPE,

@@ -19,6 +19,7 @@ import pytest
 from raftlog.tools.querying import query
 from tests.golden_files import GOLDEN
 from tests.hang_limit import HANG_S
+from tests.other_processes import started
 from tests.tools.console import COMMAND, Outcome, run, run_process
 from tests.tools.made_logs import LOG_NAME, batch, flip, write_log
 from tests.tools.measured_process import MEBIBYTE, run_within
@@ -389,7 +390,7 @@ def test_an_interrupt_cancels_a_query(sql: str, output: str, log: Path, tmp_path
     spill.mkdir()
     out = ("--out", tmp_path / "out.parquet") if output == "parquet" else ()
     command: list[str | Path] = [*COMMAND, "query", sql, log, "--temp-directory", spill, "--format", output, *out]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not any(spill.iterdir()):
             assert process.poll() is None
             os.sched_yield()
@@ -403,7 +404,7 @@ def test_an_interrupt_cancels_a_query(sql: str, output: str, log: Path, tmp_path
 def test_a_closed_pipe_ends_a_query(log: Path) -> None:
     """As ``| head`` does it."""
     command: list[str | Path] = [*COMMAND, "query", "SELECT range FROM range(1000000000)", log, "--format", "csv"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"range\n"
         process.stdout.close()

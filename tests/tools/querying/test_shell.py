@@ -5,7 +5,6 @@ import io
 import os
 import pty
 import select
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from raftlog.tools.querying import session
 from raftlog.tools.querying.shell import completions
 from raftlog.tools.querying.views import VIEWS
 from tests.hang_limit import HANG_S
+from tests.other_processes import started
 from tests.tools.console import COMMAND, Outcome, run
 from tests.tools.made_logs import LOG_NAME, batch, flip, write_log
 
@@ -136,13 +136,22 @@ class Terminal:
         os.write(self._descriptor, keys)
 
 
+def wait_until_asleep(process: int) -> None:
+    """Wait until the main thread of a process waits for something, such as the next key.
+
+    Python notices Ctrl-C only with the next key if it comes after the prompt was written and before that.
+    """
+    while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        os.sched_yield()
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="terminals differ")
 def test_on_a_terminal(log: Path) -> None:
     """Tab completes, Ctrl-C gives up a statement, Ctrl-D leaves."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", OWN_TERMINAL, *COMMAND, "query", "--shell", str(log)]
     environment = os.environ | {"TERM": "dumb"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+    with started(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
         terminal = Terminal(ours)
         terminal.wait_for(b"query> ")
@@ -152,6 +161,7 @@ def test_on_a_terminal(log: Path) -> None:
         terminal.wait_for(b"query> ")
         terminal.type(b"SELECT\n")
         terminal.wait_for(b"  ...> ")
+        wait_until_asleep(process.pid)
         terminal.type(b"\x03")
         terminal.wait_for(b"cancelled")
         terminal.wait_for(b"query> ")

@@ -3,8 +3,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from raftlog.records.files.property_files import read_meta_properties, write_meta_properties
 from raftlog.records.files.quorum_state import QuorumStateData, write_quorum_state
+from tests.other_processes import held_by_another_process
 from tests.tools.console import Outcome, run
 from tests.tools.made_logs import flip
 from tests.tools.repair.repaired import (
@@ -246,16 +245,9 @@ def test_a_source_that_is_not_there(quorum: Path, tmp_path: Path) -> None:
 def test_a_node_that_is_running(quorum: Path, tmp_path: Path) -> None:
     """A directory whose lock another process holds is not planned with, nor carried out on."""
     assert plan(quorum / "n3", quorum / "n1", file=tmp_path / "plan").exit_code == 0
-    hold = (
-        "import fcntl,sys; f=open(sys.argv[1],'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", hold, str(quorum / "n1/.lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with held_by_another_process(quorum / "n1/.lock"):
         check_refused(plan(quorum / "n3", quorum / "n1", file=tmp_path / "another"), "its node is running")
         check_refused(apply(tmp_path / "plan", tmp_path / "new"), "its node is running")
-        process.communicate()
     assert apply(tmp_path / "plan", tmp_path / "new").exit_code == 0
 
 

@@ -4,8 +4,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import attrs
 import pytest
 
 from raftlog.records.files.property_files import read_meta_properties, write_meta_properties
+from tests.other_processes import held_by_another_process
 from tests.tools.console import Outcome, run
 from tests.tools.repair.repaired import LOG, STATIC, copied, everything
 from tests.tools.salvage.salvaged import FIRST, apply, plan, spoil
@@ -109,22 +108,9 @@ def test_a_result_without_a_metadata_version_is_refused(tmp_path: Path) -> None:
 def test_a_node_that_runs_is_refused(quorum: Path, tmp_path: Path) -> None:
     """A source whose lock is held, in either step."""
     assert plan(quorum / "n3", file=tmp_path / "plan").exit_code == 0
-    lock = quorum / "n3" / ".lock"
-    holder = (
-        "import fcntl, sys\n"
-        f"file = open({os.fspath(lock)!r}, 'w')\n"
-        "fcntl.lockf(file, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
+    with held_by_another_process(quorum / "n3" / ".lock"):
         check_refused(plan(quorum / "n3", file=tmp_path / "other"), "its node is running")
         check_refused(apply(tmp_path / "plan", tmp_path / "new"), "its node is running")
-        process.communicate("")
     assert not (tmp_path / "new").exists()
 
 
