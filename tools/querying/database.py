@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DuckDB without access to anything but the views that it is given, whose queries can be interrupted.
 
-Queries run in a thread of their own, because DuckDB does not always notice a signal. They cannot read or write files,
-load extensions, change settings or see variables of Python. The one exception is the temporary directory, which is new
-and empty, and is removed at the end.
+DuckDB works in a thread of its own, because it does not always notice a signal, or takes it for an error. Queries
+cannot read or write files, load extensions, change settings or see variables of Python. The one exception is the
+temporary directory, which is new and empty, and is removed at the end.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -56,11 +57,8 @@ class Database:
         settings: dict[str, Any] = {"memory_limit": f"{memory_limit}B", "temp_directory": temporary_directory}
         self._views = dict(views)
         try:
-            self._connection = duckdb.connect(":memory:", config=settings)
-            for name, view in views.items():
-                self._connection.register(name, view)
-            for statement in _LOCKS:
-                self._connection.execute(statement)
+            with ThreadPoolExecutor(1) as threads:
+                self._connection = threads.submit(_connection, settings, views).result()
         except duckdb.Error as error:
             raise QueryError(told(str(error))) from error
 
@@ -149,6 +147,19 @@ class Database:
             put(error)
         else:
             put(None)
+
+
+def _connection(settings: dict[str, Any], views: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """Make a database and its views.
+
+    In the main thread, DuckDB would make errors of its own of Ctrl-C: it asks views for their columns here.
+    """
+    connection = duckdb.connect(":memory:", config=settings)
+    for name, view in views.items():
+        connection.register(name, view)
+    for statement in _LOCKS:
+        connection.execute(statement)
+    return connection
 
 
 def _taken(made: queue.Queue[Any]) -> Any:
