@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 from glob import has_magic
-from os.path import lexists
+from os.path import lexists, split
 from typing import Final, NamedTuple
 
 from raftlog.file_paths import is_remote, local_or_remote
@@ -154,11 +154,20 @@ def _follow_options(
         parser.error("one log is followed at a time")
     if is_remote(local_or_remote(paths[0])) or paths[0] == STANDARD_INPUT:
         parser.error("only a local directory or segment can be followed")
-    if has_magic(paths[0]) and not lexists(paths[0]):
+    if _is_pattern(paths[0]):
         parser.error("a pattern cannot be followed: name one log")
     if given.all or given.verify_index_only or given.index_sanity_check or given.max_bytes != _NO_LIMIT:
         parser.error("--all, --max-bytes, --verify-index-only and --index-sanity-check exclude --follow")
     return FollowOptions(from_end, _INTERVAL_S if given.interval is None else given.interval, given.until_idle)
+
+
+def _is_pattern(path: str) -> bool:
+    """Whether a path has wildcards below the directories of it that exist: a name may look like a pattern."""
+    while path and not lexists(path):
+        path, name = split(path)
+        if has_magic(name):
+            return True
+    return False
 
 
 def _selection(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Selection:

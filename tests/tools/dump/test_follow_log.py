@@ -395,6 +395,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         ("follow", "a*-0"),
         "a pattern cannot be followed: name one log",
     ),
+    "a pattern below a directory": (
+        ("follow", f"{ROOT}/*-0/"),
+        "a pattern cannot be followed: name one log",
+    ),
     "no following": (
         ("dump-log", "--until-idle", "1", "a"),
         "--from end, --until-idle and --interval need --follow",
