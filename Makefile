@@ -40,7 +40,7 @@ test-bounds: $(READY) ## run the kernel's tests with every index checked (needs 
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
 	RAFTLOG_BOUNDS_CHECKS=1 RAFTLOG_BUILD_FOLDER="$$directory/c" $(BIN)/python setup.py -q build_ext --build-lib "$$directory" --build-temp "$$directory" && \
 	RAFTLOG_EXAMPLES=2 RAFTLOG_KERNEL_PATH="$$(echo "$$directory"/raftlog/records/_kernel.*)" $(PYTEST) -p tests.records.built_kernel -n auto \
-	--maxprocesses 8 tests/records/test_kernel*.py tests/records/test_columns*.py tests/records/batches/test_batch_run.py $(ARGS)
+	--maxprocesses 8 tests/records/test_kernel*.py tests/records/columns/test_columns*.py tests/records/batches/test_batch_run.py $(ARGS)
 
 test-asan: $(READY) ## run them and a fuzzer while sanitizers watch the kernel's memory (needs gcc and libasan)
 	@$(BIN)/python -m tests.records.sanitize_kernel $(ARGS)
