@@ -8,6 +8,7 @@ from raftlog.tools.loading.load_check import LoadCheck, LoadFault
 from tests.kafka import dump_tool
 from tests.kafka.kafka_replays import KafkaReplay, Story, kafka_replays
 from tests.kafka.test_metadata_image import generated
+from tests.tools.loading.enum_logs import ENUM_LOGS
 from tests.tools.loading.poisoned_logs import POISONED
 
 pytestmark = dump_tool.marks("Kafka's controller")
@@ -36,8 +37,9 @@ def agrees(fault: LoadFault | None, replayed: KafkaReplay) -> bool:
 
 @pytest.mark.parametrize("release", CHECKED_RELEASES)
 def test_every_release_stops_where_we_say(release: str) -> None:
-    """In each poisoned log, in each of their neighbours that load, and in generated logs; and its features are ours."""
-    stories = [log.story for log in POISONED.values()] + list(generated(STORIES))
+    """In each poisoned log, with each number of an enum, in logs that load and generated ones; features too."""
+    named = [*POISONED.values(), *ENUM_LOGS.values()]
+    stories = [log.story for log in named] + list(generated(STORIES))
     said = kafka_replays(release, stories)
     assert said.levels == supported_levels(release)
     faults = [fault_of(story, release) for story in stories]
@@ -47,6 +49,6 @@ def test_every_release_stops_where_we_say(release: str) -> None:
         if not agrees(fault, replayed)
     ]
     assert not found, found[:3]
-    poisoned = faults[: len(POISONED)]
-    assert sum(fault is not None for fault in poisoned) > 30
-    assert sum(fault is None for fault in poisoned) >= 10
+    poisoned = faults[: len(named)]
+    assert sum(fault is not None for fault in poisoned) > 60
+    assert sum(fault is None for fault in poisoned) >= 60

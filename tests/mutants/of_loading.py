@@ -8,7 +8,7 @@ import attrs
 from raftlog.errors import SnapshotError
 from raftlog.tools.image import image_records
 from raftlog.tools.image_snapshot import snapshot_writing
-from raftlog.tools.loading import controller, features, load_check
+from raftlog.tools.loading import acl_contents, controller, features, load_check
 from raftlog.tools.loading.controller import ControllerState
 from raftlog.tools.loading.load_check import LoadCheck
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
@@ -17,6 +17,7 @@ CHECK: Final = "tests/tools/loading/test_load_check.py"
 LEVELS: Final = "tests/tools/loading/test_features.py"
 RECORDS: Final = "tests/tools/image/test_image_records.py"
 SNAPSHOT: Final = "tests/tools/state/test_snapshot.py"
+ENUMS: Final = f"{CHECK}::test_a_number_that_an_enum_does_not_know_stops_who_refuses_it"
 TABLE: Final = f"{CHECK}::test_each_poisoned_log_stops_the_releases_that_it_should"
 
 
@@ -57,6 +58,20 @@ MUTANTS: Final = (
         "ClusterControlManager#updateDirectories",
         missing(controller, "_move"),
         (TABLE,),
+    ),
+    Mutant(
+        "R-load-acls",
+        "numbers of ACLs that a release does not know are all the same to it",
+        "AclOperation#fromCode",
+        instead(acl_contents, "known_acl", lambda acl, _: acl),
+        (ENUMS,),
+    ),
+    Mutant(
+        "R-load-operations",
+        "releases before 4.1 do not know the operation TWO_PHASE_COMMIT",
+        "AclOperation",
+        instead(acl_contents, "operation_count", lambda _: 16),
+        (ENUMS,),
     ),
     Mutant(
         "R-load-levels",

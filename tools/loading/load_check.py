@@ -24,7 +24,7 @@ from raftlog.records.messages.schema import message_types
 from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, REPLAYS, decoder
 from raftlog.tools.image.tables import Tables
-from raftlog.tools.loading.controller import RULES, ControllerState, prepared
+from raftlog.tools.loading.controller import REPLAYS_AFTER_RULES, RULES, ControllerState, prepared
 from raftlog.tools.loading.features import (
     CHECKED_RELEASES,
     LAST_TO_MIGRATE,
@@ -213,7 +213,7 @@ class LoadCheck:
             return
         change = prepared(self._state, name, message)
         try:
-            replay(self._state.tables, message)
+            REPLAYS_AFTER_RULES.get(name, replay)(self._state.tables, message)
         except ReplayRefusedError as error:
             self._stop(self.going_on, self._fault("contradiction", str(error), offset, read, "MetadataDelta#replay"))
         else:
