@@ -6,8 +6,10 @@ import pytest
 from raftlog.tools.loading.features import CHECKED_RELEASES, supported_levels
 from raftlog.tools.loading.load_check import LoadCheck, LoadFault
 from tests.kafka import dump_tool
+from tests.kafka.kafka_controls import kafka_controls
 from tests.kafka.kafka_replays import KafkaReplay, Story, kafka_replays
 from tests.kafka.test_metadata_image import generated
+from tests.tools.loading.control_logs import CONTROL_LOGS
 from tests.tools.loading.enum_logs import ENUM_LOGS
 from tests.tools.loading.poisoned_logs import POISONED
 
@@ -52,3 +54,14 @@ def test_every_release_stops_where_we_say(release: str) -> None:
     poisoned = faults[: len(named)]
     assert sum(fault is not None for fault in poisoned) > 60
     assert sum(fault is None for fault in poisoned) >= 60
+
+
+@pytest.mark.parametrize("release", CHECKED_RELEASES)
+def test_the_raft_client_of_every_release_stops_where_we_say(release: str) -> None:
+    """At the batch with the control record of the table, or in the snapshot; other tests hold us to it."""
+    said = kafka_controls(release, CONTROL_LOGS.values())
+    for (name, log), kafka in zip(CONTROL_LOGS.items(), said, strict=True):
+        is_in_snapshot = log.offset < len(log.snapshot)
+        batch = next((each for each in log.story if each.base_offset <= log.offset < each.next_offset), None)
+        place = "snapshot" if is_in_snapshot or batch is None else str(batch.base_offset)
+        assert kafka.stopped == (place if log.rule else "-"), (name, kafka)

@@ -8,12 +8,15 @@ import attrs
 from raftlog.errors import SnapshotError
 from raftlog.tools.image import image_records
 from raftlog.tools.image_snapshot import snapshot_writing
-from raftlog.tools.loading import acl_contents, controller, features, load_check
+from raftlog.tools.loading import acl_contents, control_records, controller, features, load_check
 from raftlog.tools.loading.controller import ControllerState
 from raftlog.tools.loading.load_check import LoadCheck
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 CHECK: Final = "tests/tools/loading/test_load_check.py"
+CONTROLS: Final = (
+    "tests/tools/loading/test_control_records.py::test_raft_stops_all_releases_at_the_record_that_it_refuses"
+)
 LEVELS: Final = "tests/tools/loading/test_features.py"
 RECORDS: Final = "tests/tools/image/test_image_records.py"
 SNAPSHOT: Final = "tests/tools/state/test_snapshot.py"
@@ -58,6 +61,27 @@ MUTANTS: Final = (
         "ClusterControlManager#updateDirectories",
         missing(controller, "_move"),
         (TABLE,),
+    ),
+    Mutant(
+        "R-load-controls",
+        "raft reads the levels and the voters of control records",
+        "KRaftControlRecordStateMachine",
+        missing(control_records, "_content_fault"),
+        (CONTROLS,),
+    ),
+    Mutant(
+        "R-load-control-twice",
+        "all control records of a snapshot are of one offset, which has one level and one set of voters",
+        "TreeMapLogHistory#addAt",
+        missing(control_records.ControlReplay, "_twice_fault"),
+        (CONTROLS,),
+    ),
+    Mutant(
+        "R-snapshot-controls",
+        "no snapshot is made without a control record that raft refuses",
+        "DECISIONS.md, 87",
+        missing(snapshot_writing, "_refuse_controls"),
+        ("tests/tools/state/test_log_check.py::test_a_level_of_kraft_version_that_is_not_known",),
     ),
     Mutant(
         "R-load-acls",
