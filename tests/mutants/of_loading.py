@@ -81,7 +81,7 @@ MUTANTS: Final = (
         "no snapshot is made without a control record that raft refuses",
         "DECISIONS.md, 87",
         missing(snapshot_writing, "_refuse_controls"),
-        ("tests/tools/state/test_log_check.py::test_a_level_of_kraft_version_that_is_not_known",),
+        ("tests/tools/state/test_log_check.py::test_a_level_of_kraft_version_that_is_not_known[2-False]",),
     ),
     Mutant(
         "R-load-acls",
