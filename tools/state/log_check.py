@@ -122,19 +122,32 @@ def _rows(found: LogCheck) -> Iterator[tuple[object, ...]]:
     """Yield a row for each range of adjacent releases of which the same is said."""
     for row, releases in itertools.groupby(found.asked, lambda release: _row(found, release)):
         first, *others = releases
-        yield (f"{first} to {others[-1]}" if others else first, *row)
+        text = f"{first} to {others[-1]}" if others else first
+        *cells, (before, verb, after) = row
+        verb = verb.removesuffix("s") if others else verb
+        yield text, *cells, f"{before}{text} {verb} {after}" if verb else before
 
 
-def _row(found: LogCheck, release: str) -> tuple[object, ...]:
+def _row(found: LogCheck, release: str) -> tuple[object, object, object, object, object, tuple[str, str, str]]:
+    """Return what is said of a release; the reason is in parts, without the name of the release."""
     fault = found.faults.get(release)
     if fault is None and found.damage is not None:
         reason = f"starts, up to the damage at offset {found.damage.offset}"
-        return "?", found.damage.offset, "-", "-", "-", reason
+        return "?", found.damage.offset, "-", "-", "-", (reason, "", "")
     if fault is None:
-        return "yes", "-", "-", "-", "-", "-"
+        return "yes", "-", "-", "-", "-", ("-", "", "")
     index = "-" if fault.record_index is None else fault.record_index
     reason = f"in the snapshot: {fault.reason}" if fault.is_in_snapshot else fault.reason
-    return "no", fault.offset, index, fault.record or "-", fault.rule, reason
+    return "no", fault.offset, index, fault.record or "-", fault.rule, _without_release(reason, release)
+
+
+def _without_release(reason: str, release: str) -> tuple[str, str, str]:
+    """Split a reason that says what a release supports or knows: what is before its name, the verb, and the rest."""
+    for verb in ("supports", "knows"):
+        before, found, after = reason.rpartition(f", and {release} {verb} ")
+        if found:
+            return f"{before}, and ", verb, after
+    return reason, "", ""
 
 
 def _places(found: LogCheck) -> Iterator[str]:

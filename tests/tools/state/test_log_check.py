@@ -126,7 +126,8 @@ def test_a_quorum_of_kafka_starts_from_its_snapshot() -> None:
     }
     reason = "it has version 4, and 4.2 knows 0 to 3: Failed to deserialize record with type 0"
     assert releases["4.2"]["reason"] == reason
-    assert f"in the snapshot: {reason}" in check(QUORUM / "n1").text
+    assert f"in the snapshot: {reason}" in check(QUORUM / "n1", "--kafka", "4.2").text
+    assert f"in the snapshot: {reason.replace('4.2 knows', '3.9 to 4.2 know')}" in check(QUORUM / "n1").text
 
 
 def test_a_feature_in_a_batch_stops_no_release_that_knows_it(tmp_path: Path) -> None:
@@ -293,8 +294,13 @@ def test_the_control_records_of_the_bootstrap_snapshot_count(level: int, tmp_pat
 def test_adjacent_releases_of_which_the_same_is_said_have_one_row(tmp_path: Path) -> None:
     """Those of another one between them do not."""
     text = check(metadata_log(tmp_path / "a", [V], [feature("share.version", 2)])).text
-    assert "\n3.9 " in text
-    assert "\n4.4       yes" in text
+    assert "\n3.9 to 4.0  no " in text
+    assert "share.version has level 2, and 3.9 to 4.0 support 0 to 0\n" in text
+    assert "share.version has level 2, and 4.1 to 4.3 support 0 to 1\n" in text
+    assert "\n4.4         yes" in text
+    named = feature("x, and 3.9 supports 7, and 3.9 knows", 1)
+    text = check(metadata_log(tmp_path / "n", [V], [named])).text
+    assert "x, and 3.9 supports 7, and 3.9 knows has level 1, and 3.9 to 4.4 support 0 to 0\n" in text
     text = check(metadata_log(tmp_path / "b", [V], [topic("a", 1)])).text
     assert "\n3.9 to 4.4  yes          -      -  -       -     -\n" in text
     text = check(metadata_log(tmp_path / "c", [topic("a", 1)])).text
