@@ -43,6 +43,14 @@ def _without_checks(right: Wrong) -> Wrong:
     return loaded_by
 
 
+def _without_an_end(right: Wrong) -> Wrong:
+    def begin_log(check: LoadCheck, start_offset: int) -> None:
+        right(check, 0)
+        check.end_offset = start_offset
+
+    return begin_log
+
+
 def _without_faults(right: Wrong) -> Wrong:
     return lambda *given: attrs.evolve(right(*given), faults={})
 
@@ -75,6 +83,16 @@ MUTANTS: Final = (
         "TreeMapLogHistory#addAt",
         missing(control_records.ControlReplay, "_twice_fault"),
         (CONTROLS,),
+    ),
+    Mutant(
+        "R-load-begin",
+        "a transaction does not begin where the snapshot ends",
+        "OffsetControlManager#endLoadSnapshot",
+        swapped(LoadCheck, "begin_log", _without_an_end),
+        (
+            "tests/tools/loading/test_snapshot_and_log.py"
+            "::test_a_transaction_that_begins_where_the_snapshot_ends_stops_all_releases",
+        ),
     ),
     Mutant(
         "R-snapshot-controls",

@@ -108,6 +108,8 @@ class LoadCheck:
     _transaction_offset: int = 0
     _has_records: bool = False
     _controls: ControlReplay = attrs.field(factory=ControlReplay)
+    _snapshot_end: int = 0
+    """Where the snapshot ends, exclusive; 0 if there is none."""
     _place: BatchPlace | None = None
     """Where the batch is that is being replayed."""
 
@@ -137,6 +139,7 @@ class LoadCheck:
         """Go on with the batches of the log from an offset on, inclusive: where the snapshot ends, or 0."""
         self.in_snapshot = False
         self.end_offset = start_offset
+        self._snapshot_end = start_offset
 
     def finish(self) -> dict[str, LoadFault]:
         """Let the controllers become active at the end of the log, and return the fault of each release that stops."""
@@ -246,13 +249,22 @@ class LoadCheck:
                 change()
 
     def _bound(self, offset: int, read: _Read) -> None:
-        """Replay a record that begins or ends a transaction."""
+        """Replay a record that begins or ends a transaction.
+
+        Kafka keeps the state of a snapshot under the offset of its end, as if it had the record there; a transaction
+        wants the state before its first record kept, and an older one than the newest cannot be added. A replay that
+        skips records has the state, and goes on.
+
+        Source: OffsetControlManager#endLoadSnapshot, SnapshotRegistry#getOrCreateSnapshot.
+        """
         source = "OffsetControlManager#replay"
         is_open = self._before is not None
         if self.in_snapshot:
             problem = "a snapshot has no metadata transactions"
         elif is_open is (read.name == BEGIN):
             problem = "a transaction is open already" if is_open else "no transaction is open"
+        elif read.name == BEGIN and offset == self._snapshot_end > 0 and not self.skips:
+            problem = "a transaction begins at the offset where the snapshot ends"
         else:
             if read.name == ABORT and self._before is not None:
                 self._state = self._before

@@ -113,7 +113,8 @@ class Span:
     def of_snapshot(self) -> Iterator[MetadataBatch]:
         """Yield the batches of the snapshot, as the log's.
 
-        Without one, those of the bootstrap snapshot 0-0, if it is there: Kafka reads its control records alone.
+        Without one, those of the bootstrap snapshot 0-0, if it is there, with their control records alone: no state has
+        the data of that snapshot, which the first leader writes to the log.
 
         Raises:
             RaftLogError: as for ``snapshot_batches``.
