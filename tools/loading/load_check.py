@@ -38,12 +38,14 @@ from raftlog.tools.loading.features import (
 )
 from raftlog.tools.payloads.format_features import METADATA_VERSION
 
-__all__ = ["NEWER_RULES", "LoadCheck", "LoadFault"]
+__all__ = ["NEWER_RULES", "SNAPSHOT_END", "LoadCheck", "LoadFault"]
 
 _UNKNOWN_RECORD: Final = "unknown-record"
 _UNKNOWN_VERSION: Final = "unknown-version"
 NEWER_RULES: Final = frozenset({_UNKNOWN_RECORD, _UNKNOWN_VERSION, "feature-level"}) | NEWER_CONTROL_RULES
 """The rules that records of a newer release break: they are no faults of the log."""
+SNAPSHOT_END: Final = "snapshot-end"
+"""The rule that a record breaks by its place: beside another snapshot, it breaks none."""
 
 
 class LoadFault(NamedTuple):
@@ -257,21 +259,21 @@ class LoadCheck:
 
         Source: OffsetControlManager#endLoadSnapshot, SnapshotRegistry#getOrCreateSnapshot.
         """
-        source = "OffsetControlManager#replay"
+        rule, source = "transaction-bounds", "OffsetControlManager#replay"
         is_open = self._before is not None
         if self.in_snapshot:
             problem = "a snapshot has no metadata transactions"
         elif is_open is (read.name == BEGIN):
             problem = "a transaction is open already" if is_open else "no transaction is open"
         elif read.name == BEGIN and offset == self._snapshot_end > 0 and not self.skips:
-            problem = "a transaction begins at the offset where the snapshot ends"
+            rule, problem = SNAPSHOT_END, "a transaction begins at the offset where the snapshot ends"
         else:
             if read.name == ABORT and self._before is not None:
                 self._state = self._before
             self._before = self._state.copy() if read.name == BEGIN else None
             self._transaction_offset = offset
             return
-        self._stop(self.going_on, self._fault("transaction-bounds", problem, offset, read, source))
+        self._stop(self.going_on, self._fault(rule, problem, offset, read, source))
 
     def _fault(self, rule: str, reason: str, offset: int, read: _Read, source: str) -> LoadFault:
         index, name = read.record_index, read.name

@@ -11,7 +11,7 @@ from raftlog.errors import RaftLogError, StateNotThereError, fresh_copy, without
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.tools.loading.control_records import CONTROL_RULES
 from raftlog.tools.loading.features import CHECKED_RELEASES
-from raftlog.tools.loading.load_check import NEWER_RULES, LoadFault
+from raftlog.tools.loading.load_check import NEWER_RULES, SNAPSHOT_END, LoadFault
 from raftlog.tools.state.damage import StateDamage, damage_of
 from raftlog.tools.state.positions import Position
 from raftlog.tools.state.snapshot_effect import replayed
@@ -175,6 +175,8 @@ def _answer(found: LogCheck) -> Iterator[str]:
             yield f"This log needs a newer release than {found.asked[0]}: the lowest that starts is {lowest}."
     elif fault.rule in NEWER_RULES and found.faults[_NEWEST].rule in NEWER_RULES:
         yield f"This log has records of a newer release than {_NEWEST}, or wrong ones."
+    elif fault.rule == SNAPSHOT_END:
+        yield "A newer snapshot, which 'raftlog snapshot' can write, has the transaction, and does not end before it."
     elif fault.record_index is not None and fault.rule not in NEWER_RULES | CONTROL_RULES:
         yield "'raftlog snapshot' can write a snapshot without the records that they refuse."
 

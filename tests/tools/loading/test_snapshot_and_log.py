@@ -152,7 +152,7 @@ def test_a_transaction_that_begins_where_the_snapshot_ends_stops_all_releases(fi
     (_, bounded) = Poisoned([[*[made("NoOpRecord")] * first, BEGIN, topic("a", 1), END]]).story
     story = [bounded._replace(base_offset=9, next_offset=12 + first)]
     found = {(fault.rule, fault.offset, fault.is_in_snapshot) for fault in resumed(story, 9, values).finish().values()}
-    assert found == ({("transaction-bounds", 9, False)} if has_fault else set())
+    assert found == ({("snapshot-end", 9, False)} if has_fault else set())
     assert whole([bounded._replace(base_offset=0), *Poisoned([[V]]).story[1:]]) == {}
     skipping = LoadCheck(("4.4",), in_snapshot=True, skips=True)
     skipping.apply(MetadataBatch(0, 1, 1, 1, values))

@@ -16,7 +16,7 @@ from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import Outcome, run
 from tests.tools.loading.control_logs import CONTROL_LOGS
-from tests.tools.loading.poisoned_logs import POISONED, V, feature, topic, version
+from tests.tools.loading.poisoned_logs import BEGIN, END, POISONED, V, feature, topic, version
 from tests.tools.made_logs import control_batch, write_log
 from tests.tools.state.made_metadata import metadata_batch, metadata_log
 
@@ -289,6 +289,20 @@ def test_the_control_records_of_the_bootstrap_snapshot_count(level: int, tmp_pat
     _, _, releases = check_json(tmp_path)
     assert {each["starts"] for each in releases.values()} == {level == 1}
     assert {each["is_in_snapshot"] for each in releases.values()} == {None if level == 1 else True}
+
+
+def test_a_newer_snapshot_helps_if_a_transaction_begins_where_the_snapshot_ends(tmp_path: Path) -> None:
+    """The answer says so; with that snapshot beside the log, all releases start."""
+    bounded = [BEGIN, topic("a", 1), END]
+    log = metadata_log(tmp_path / "node", [V], bounded)
+    folder = log / "__cluster_metadata-0"
+    assert run("snapshot", "-j1", "--force", "--at", "1", log, "--out", folder).exit_code == 3
+    outcome = check(log)
+    assert outcome.exit_code == 2
+    assert "3.9 to 4.4  no           1      0  BeginTransactionRecord  snapshot-end  a transaction" in outcome.text
+    assert "A newer snapshot, which 'raftlog snapshot' can write, has the transaction" in outcome.text
+    assert run("snapshot", "-j1", "--force", log, "--out", folder).exit_code == 0
+    assert check(log).exit_code == 0
 
 
 def test_adjacent_releases_of_which_the_same_is_said_have_one_row(tmp_path: Path) -> None:
