@@ -10,8 +10,10 @@ from typing import NamedTuple
 from raftlog.tools.image.cluster_image import MetadataBatch
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
+from tests.kafka.kafka_images import SNAPSHOT_OFFSET
 
 Story = Sequence[MetadataBatch]
+"""Batches of a log. One with base offset -1 at the beginning is a snapshot, which ends at its next offset."""
 _RANGE = re.compile(r"([\w.]+)=(\d+)-(\d+)")
 
 
@@ -61,7 +63,9 @@ def _lines(story: Story) -> Iterable[str]:
     yield "story\n"
     for batch in story:
         values = " ".join((value or b"").hex() for value in batch.values)
-        yield f"batch {batch.base_offset} {batch.epoch} {batch.timestamp} {values}".rstrip() + "\n"
+        is_snapshot = batch.base_offset == SNAPSHOT_OFFSET
+        head = f"snapshot {batch.next_offset}" if is_snapshot else f"batch {batch.base_offset}"
+        yield f"{head} {batch.epoch} {batch.timestamp} {values}".rstrip() + "\n"
     yield "end\n"
 
 

@@ -20,7 +20,38 @@ from raftlog.records.messages.generated_source import NOT_USUAL
 from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, Replay, decoder, read_any
 from raftlog.tools.image.tables import Tables
 
-__all__ = ["ClusterImage", "MetadataBatch", "OpenTransaction", "RefusedRecord", "image_of_snapshot"]
+__all__ = [
+    "BatchPlace",
+    "ClusterImage",
+    "MetadataBatch",
+    "OpenTransaction",
+    "RefusedRecord",
+    "StoredControl",
+    "image_of_snapshot",
+]
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch is stored.
+
+    Attributes:
+        path: of the file.
+        position: of the batch's first byte in it.
+    """
+
+    path: str
+    position: int
+
+
+class StoredControl(NamedTuple):
+    """A control record as it is stored.
+
+    Attributes:
+        key, value: None is null.
+    """
+
+    key: bytes | None
+    value: bytes | None
 
 
 class MetadataBatch(NamedTuple):
@@ -32,6 +63,8 @@ class MetadataBatch(NamedTuple):
         epoch: of the leader that wrote it.
         timestamp: when it was appended, in ms since the Unix epoch.
         values: of its records, in order; none for a control batch.
+        controls: its control records, in order, if they are asked for: an image has nothing of them.
+        place: where it is stored, if that is asked for.
     """
 
     base_offset: int
@@ -39,6 +72,8 @@ class MetadataBatch(NamedTuple):
     epoch: int
     timestamp: int
     values: Sequence[bytes | None] = ()
+    controls: Sequence[StoredControl] = ()
+    place: BatchPlace | None = None
 
 
 class RefusedRecord(NamedTuple):

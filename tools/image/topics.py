@@ -139,10 +139,10 @@ def clear_elr(tables: Tables, message: Message) -> None:
     """Forget the eligible leader replicas of a topic, or of all; partitions without any stay as they are.
 
     Raises:
-        ReplayRefusedError: there is no topic of that name.
+        ReplayRefusedError: there is no topic of that name, or there was one and another name took its id.
     """
     name = message["topicName"]
-    if name and name not in tables.topic_ids:
+    if name and tables.topic_ids.get(name) not in tables.partitions:
         raise ReplayRefusedError(f"there is no topic {name}")
     for topic_id in [tables.topic_ids[name]] if name else tables.partitions:
         of_topic = tables.partitions[topic_id]
