@@ -14,6 +14,7 @@ from typing import Final
 
 from raftlog.errors import MissingExtraError, RaftLogError, StorageError
 from raftlog.storage.reading.file_source import parse_size
+from raftlog.tools.own_file import check_outside
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import LOG_PATHS_HELP, add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -133,7 +134,5 @@ def _check_outside(path: str, sources: Sequence[str]) -> None:
     Raises:
         LogDirectoryError: it is.
     """
-    from raftlog.tools.auditing.run.audit_output import check_outside  # Slow to import.
-
     found = (each for source in sources for each in (source, *glob.glob(source)))  # noqa: PTH207 - as users give it
     check_outside(path, found)
