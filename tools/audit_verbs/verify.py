@@ -12,7 +12,6 @@ from raftlog.errors import RaftLogError, StorageError
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.crash_isolation import report_faults
 from raftlog.tools.catalogue.audit_rules import ASKED_FOR, CATALOGUE
-from raftlog.tools.own_file import check_outside
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import (
     add_fail_on_option,
@@ -79,7 +78,8 @@ def _verify(given: argparse.Namespace) -> int:
 
 def _new_report(path: str, paths: Sequence[str]) -> "Report":
     """Return an empty report, after checking that its file can be written."""
-    from raftlog.tools.report.page import Report  # Only needed for a report.
+    from raftlog.tools.own_file import check_outside  # Only needed for a report.
+    from raftlog.tools.report.page import Report
     from raftlog.tools.report.report_file import check_report_path
 
     check_outside(path, paths)
