@@ -162,6 +162,14 @@ class _Planning:
     def _check_kept(self) -> None:
         """Check that the log that is kept is the best that is here."""
         copy, judgement = self._copy, self._view.judgement
+        newest = max([*copy.snapshots, *copy.doubted], default=None)
+        if newest is not None and newest in copy.doubted:
+            doubted = copy.doubted[newest]
+            raise DecodeError(
+                f"the end in the name of its newest snapshot is contradicted, and a node would start from it:"
+                f" {doubted.reason}. Move it out of the directory, or keep another copy",
+                path=doubted.path,
+            )
         if not _is_startable(copy) or _has_damaged_log(self._evidence[copy.path]) or copy.end != self._kept.end:
             raise DecodeError(
                 "the log is damaged: 'raftlog verify' says where; keep another copy of it", path=copy.path

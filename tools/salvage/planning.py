@@ -16,6 +16,7 @@ from raftlog.records.rules import Severity
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.log_lineages import contradicted_names
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.replicas import static_voters, usable_snapshots
 from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
@@ -177,9 +178,11 @@ class _Planning:
         return [(each, sizes[each.file]) for each in sorted(_segments(source), key=lambda each: each.base_offset)]
 
     def _snapshots(self) -> Iterator[FoundSnapshot]:
-        """Yield the sound snapshots, without those that the log beside them contradicts."""
+        """Yield the sound snapshots whose names nothing contradicts."""
+        logs = [witness.evidence for witness in self._witnesses if witness.evidence is not None]
+        misnamed = contradicted_names(logs)
         for number, (source, witness) in enumerate(zip(self._sources, self._witnesses, strict=True)):
-            ids = [] if witness.evidence is None else usable_snapshots(witness.evidence)
+            ids = [] if witness.evidence is None else usable_snapshots(witness.evidence, misnamed)
             path = source.path(METADATA_DIRECTORY_NAME)
             wrong = {each.path for each in findings_of(path) if is_serious(each)} if ids else set()
             for snapshot_id in ids:

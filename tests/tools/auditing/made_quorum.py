@@ -21,6 +21,7 @@ from raftlog.records.messages.control import (
 )
 from raftlog.records.messages.voters import voters_record
 from raftlog.tools.auditing.evidence import (
+    BatchSeen,
     ControlSeen,
     EpochSeen,
     FileEvidence,
@@ -66,6 +67,7 @@ class MadeLog:
         start_offset: of the first segment.
         node: name of its log directory.
         controls, epochs: what was written so far.
+        snapshot_batches: those in which snapshots end; the caller adds them.
     """
 
     start_offset: int = 0
@@ -76,6 +78,7 @@ class MadeLog:
     others: list[FileEvidence] = attrs.field(factory=list)
     end_offset: int = attrs.field(default=attrs.Factory(lambda self: self.start_offset, takes_self=True))
     batch_count: int = 0
+    snapshot_batches: list[BatchSeen] = attrs.field(factory=list)
 
     @property
     def place(self) -> Place:
@@ -123,9 +126,14 @@ class MadeLog:
         epoch: int,
         kraft_version: int = 1,
         named: VoterSet | VotersRecord | None = None,
+        true_end: int | None = None,
     ) -> Self:
-        """Put a snapshot beside the log, which names a kraft.version, unless it is 0, and voters."""
-        values: list[ControlValue] = [SnapshotHeaderRecord(START_MS + end_offset)]
+        """Put a snapshot beside the log, which names a kraft.version, unless it is 0, and voters.
+
+        Its name may have another end than its header.
+        """
+        last = (end_offset if true_end is None else true_end) - 1
+        values: list[ControlValue] = [SnapshotHeaderRecord(START_MS + last)]
         values += [KRaftVersionRecord(kraft_version)] if kraft_version else []
         if named is not None:
             values.append(named if isinstance(named, VotersRecord) else voters_record(named))
@@ -175,18 +183,25 @@ class MadeLog:
                 self.batch_count,
                 self.end_offset - self.start_offset,
             )
-        log = FileEvidence(task, findings, extent=extent, epochs=tuple(self.epochs), controls=tuple(self.controls))
+        log = FileEvidence(
+            task,
+            findings,
+            extent=extent,
+            epochs=tuple(self.epochs),
+            controls=tuple(self.controls),
+            snapshot_batches=tuple(self.snapshot_batches),
+        )
         return PartitionEvidence(self.place, tuple(sorted([log, *self.others], key=lambda file: file.task.path)))
 
     def _extend(self, count: int, opens_with_leader: bool) -> None:
         start, self.end_offset = self.end_offset, self.end_offset + count
         if self.epochs and self.epochs[-1].epoch == self.epoch:
-            self.epochs[-1] = attrs.evolve(self.epochs[-1], end_offset=self.end_offset)
+            last = START_MS + self.end_offset - 1
+            self.epochs[-1] = attrs.evolve(self.epochs[-1], end_offset=self.end_offset, last_timestamp=last)
         else:
             position = self.batch_count * BATCH_BYTES
-            self.epochs.append(
-                EpochSeen(self.epoch, start, position, self.end_offset, START_MS + start, opens_with_leader)
-            )
+            times = START_MS + start, opens_with_leader, START_MS + self.end_offset - 1
+            self.epochs.append(EpochSeen(self.epoch, start, position, self.end_offset, *times))
         self.batch_count += 1
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lineage of a log by its batches, and what contradicts it beside them."""
 
-from raftlog.offsets import EpochEntry, OffsetAndEpoch
+from collections.abc import Iterator, Sequence
+
+from raftlog.offsets import EpochEntry
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
-from raftlog.tools.auditing.history.quorum_statements import cut_offset, hole_offset
+from raftlog.tools.auditing.history.quorum_statements import cut_offset, hole_offset, snapshot_statements
 from raftlog.tools.auditing.proof.lineage import Lineage, parting
+from raftlog.tools.auditing.proof.snapshot_names import NamedSnapshot, TimeSeen, wrong_names
 
 
 def log_lineage(evidence: PartitionEvidence) -> Lineage:
@@ -26,18 +29,67 @@ def wrong_epoch_offset(evidence: PartitionEvidence) -> int | None:
     return min(found, default=None)
 
 
-def contradicted_snapshots(evidence: PartitionEvidence) -> set[OffsetAndEpoch]:
-    """Return the snapshots whose content, or the log beside them as far as that is sound, says that a name is wrong."""
-    found = evidence.snapshots_by_id
-    if not any(snapshot_id.offset > 0 for snapshot_id in found):
-        return set()
-    sound = log_lineage(evidence).cut(min(fault_offsets(evidence), default=evidence.end_offset))
-    return {
-        snapshot_id
-        for snapshot_id, file in found.items()
-        if any(finding.rule == "snapshot-epoch" for finding in file.findings)
-        or parting(sound, Lineage.of_point(snapshot_id)) is not None
-    }
+def contradicted_names(logs: Sequence[PartitionEvidence]) -> dict[str, str]:
+    """Return the snapshots whose names are contradicted, by path, with what does: they prove nothing.
+
+    That is their content; the log beside them, as far as it is sound; or what their headers say, compared with all logs
+    and snapshots that are given (``raftlog.tools.auditing.proof.snapshot_names``). All that uses the end in a name asks
+    this function.
+
+    Args:
+        logs: replicas of one log, or one of them.
+    """
+    found: dict[str, str] = {}
+    for log in logs:
+        found |= _of_other_epochs(log)
+    return names_against_times(logs) | found
+
+
+def names_against_times(logs: Sequence[PartitionEvidence]) -> dict[str, str]:
+    """Return the part of ``contradicted_names`` that the headers of snapshots say."""
+    named = [each for log in logs for each in _named_snapshots(log)]
+    return wrong_names(named, [each for log in logs for each in _times_seen(log)]) if named else {}
+
+
+def _of_other_epochs(log: PartitionEvidence) -> dict[str, str]:
+    """Return the snapshots whose batches, or the log beside them, have another epoch than their names."""
+    above = {snapshot_id: file for snapshot_id, file in log.snapshots_by_id.items() if snapshot_id.offset > 0}
+    found: dict[str, str] = {}
+    sound = _sound_part(log) if above else Lineage()
+    for snapshot_id, file in above.items():
+        of_content = next((finding for finding in file.findings if finding.rule == "snapshot-epoch"), None)
+        apart = parting(sound, Lineage.of_point(snapshot_id))
+        if of_content is not None:
+            found[file.task.path] = f"a batch of it has another epoch: {of_content.reason}"
+        elif apart is not None:
+            found[file.task.path] = f"the log beside it has an epoch that does not fit, at offset {apart}"
+    return found
+
+
+def _sound_part(log: PartitionEvidence) -> Lineage:
+    return log_lineage(log).cut(min(fault_offsets(log), default=log.end_offset))
+
+
+def _named_snapshots(log: PartitionEvidence) -> Iterator[NamedSnapshot]:
+    """Yield the snapshots above 0 with a sound header, whose batches have the epoch of their name."""
+    for each in snapshot_statements(log):
+        if each.offset < 0 or any(finding.rule == "snapshot-epoch" for finding in each.file.findings):
+            continue
+        content = each.file.batches_digest if each.file.blocks else None
+        yield NamedSnapshot(each.file.task.path, each.snapshot_id, each.timestamp, content)
+
+
+def _times_seen(log: PartitionEvidence) -> Iterator[TimeSeen]:
+    """Yield the known timestamps of a log, as far as that is sound."""
+    end_offset = min(fault_offsets(log), default=log.end_offset)
+    found = []
+    for segment in log.segments:
+        for seen in segment.epochs:
+            found.append(TimeSeen(seen.epoch, seen.start_offset, seen.timestamp))
+            found.append(TimeSeen(seen.epoch, seen.end_offset - 1, seen.last_timestamp))
+        batches = segment.snapshot_batches
+        found += [TimeSeen(batch.epoch, batch.snapshot_offset - 1, batch.max_timestamp) for batch in batches]
+    return (each for each in found if each.offset < end_offset)
 
 
 def fault_offsets(evidence: PartitionEvidence) -> list[int]:

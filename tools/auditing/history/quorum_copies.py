@@ -9,17 +9,22 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity, Subject
-from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
-from raftlog.tools.auditing.history.log_lineages import contradicted_snapshots, fault_offsets, log_lineage
+from raftlog.tools.auditing.history.log_lineages import fault_offsets, log_lineage
 from raftlog.tools.auditing.history.quorum_statements import (
     has_jump,
     log_statements,
     snapshot_statements,
     voters_of,
 )
-from raftlog.tools.auditing.history.replicas import Replica, newest_sound_snapshot, static_voters
-from raftlog.tools.auditing.proof.copies import ActedOn, Copy, VotersFrom
+from raftlog.tools.auditing.history.replicas import (
+    Replica,
+    newest_readable_snapshot,
+    newest_sound_snapshot,
+    static_voters,
+)
+from raftlog.tools.auditing.proof.copies import ActedOn, Copy, DoubtedName, VotersFrom
 from raftlog.tools.auditing.proof.lineage import Lineage, common_end
 from raftlog.tools.auditing.proof.proofs import proofs
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
@@ -38,7 +43,7 @@ def copies_of(found: Sequence[Replica], acts: Acts | None = None) -> list[Copy]:
         found: the replicas.
         acts: looks for it; by default in the replicas' log directories, unless only a part of one was named.
     """
-    copies = [copy_of(replica) for replica in found]
+    copies = [_copy_of(replica) for replica in found]
     proven = next((proof.lineage for proof in proofs(copies)), Lineage())
     starts = [_unproven_from(copy.lineage, proven) for copy in copies]
     if all(start >= copy.lineage.end_offset for start, copy in zip(starts, copies, strict=True)):
@@ -66,9 +71,9 @@ def _was_named(replica: Replica) -> bool:
     return any(task.was_named or task.directory_was_named for task in tasks)
 
 
-def copy_of(replica: Replica) -> Copy:
+def _copy_of(replica: Replica) -> Copy:
     """Return a replica as a copy."""
-    lineage = _lineage(replica)
+    lineage, wrong = _lineage(replica), replica.misnamed
     reach, is_known = _reach(replica, lineage)
     state = replica.state
     leader_id = None if state is None or state.leader_id == UNKNOWN_ID else state.leader_id
@@ -79,15 +84,26 @@ def copy_of(replica: Replica) -> Copy:
         replica.end if replica.end.offset else OffsetAndEpoch(0, 0),
         reach,
         is_known,
-        dict(_snapshots(replica)),
+        {each: file.task.path for each, file in _snapshots(replica) if file.task.path not in wrong},
         None if state is None else state.leader_epoch,
         leader_id,
         tuple(_voters(replica)),
         replica.has_state,
         replica.quarantined_from is None,
-        replica.damaged_from is None,
+        replica.damaged_from is None and not _is_misled(replica),
         any(_is_of_batches(finding) for file in replica.evidence.files for finding in file.findings),
+        doubted={
+            each: DoubtedName(file.task.path, wrong[file.task.path])
+            for each, file in _snapshots(replica)
+            if file.task.path in wrong
+        },
     )
+
+
+def _is_misled(replica: Replica) -> bool:
+    """Whether Kafka would start from a snapshot whose name is contradicted: with a wrong state, or without its log."""
+    newest = newest_readable_snapshot(replica.evidence)
+    return newest is not None and replica.evidence.snapshots_by_id[newest].task.path in replica.misnamed
 
 
 def _is_of_batches(finding: Finding) -> bool:
@@ -101,8 +117,8 @@ def _lineage(replica: Replica) -> Lineage:
     evidence = replica.evidence
     log = log_lineage(evidence)
     is_broken = bool(fault_offsets(evidence)) or not replica.has_state
-    covered = newest_sound_snapshot(evidence)
-    if covered is not None and (is_broken or (replica.end == covered and log.end != covered)):
+    covered = newest_sound_snapshot(evidence, replica.misnamed)
+    if covered is not None and (is_broken or covered > log.end):
         log = log.after(covered)  # What was before the damage is not needed, or is dropped at startup.
     log = log.cut(replica.end.offset)
     return log if replica.damaged_from is None else log.cut(replica.damaged_from)
@@ -120,12 +136,10 @@ def _reach(replica: Replica, lineage: Lineage) -> tuple[OffsetAndEpoch, bool]:
     return OffsetAndEpoch(end_offset, epoch), end_offset > replica.damaged_from
 
 
-def _snapshots(replica: Replica) -> Iterator[tuple[OffsetAndEpoch, str]]:
-    """Yield the snapshots, readable or not: the name is enough, unless its content or its log contradict it."""
-    wrong = contradicted_snapshots(replica.evidence)
-    for snapshot_id, file in replica.evidence.snapshots_by_id.items():
-        if snapshot_id.offset > 0 and snapshot_id not in wrong:
-            yield snapshot_id, file.task.path
+def _snapshots(replica: Replica) -> Iterator[tuple[OffsetAndEpoch, FileEvidence]]:
+    """Yield the snapshots above 0, readable or not: the name is enough, unless something contradicts it."""
+    found = replica.evidence.snapshots_by_id.items()
+    return ((snapshot_id, file) for snapshot_id, file in found if snapshot_id.offset > 0)
 
 
 def _voters(replica: Replica) -> Sequence[VotersFrom]:
@@ -135,7 +149,7 @@ def _voters(replica: Replica) -> Sequence[VotersFrom]:
     found = [
         VotersFrom(snapshot.offset, voters, snapshot.file.task.path, is_record=False)
         for snapshot in snapshot_statements(replica.evidence)
-        if (voters := snapshot.voter_set) is not None
+        if (voters := snapshot.voter_set) is not None and snapshot.file.task.path not in replica.misnamed
     ]
     for statement in statements:
         voters = voters_of(statement)

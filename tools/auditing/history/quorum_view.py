@@ -202,8 +202,11 @@ def _at_risk(copy: Copy, copies: Sequence[Copy], judgement: Judgement) -> int | 
     absent = len(judgement.voters) - len(of_voters(copies, judgement.voters))
     if absent >= judgement.voters.majority_size:
         kept.append(judgement.proven.offset)
-    least = min(kept, default=copy.end.offset)
-    return least if least < copy.end.offset else None
+    end_offset = copy.end.offset
+    if copy.doubted:  # Nothing but a name that is contradicted may say that the log reaches further.
+        end_offset = min(end_offset, copy.lineage.end_offset)
+    least = min(kept, default=end_offset)
+    return least if least < end_offset else None
 
 
 def _may_lose_committed(copy: Copy, at_risk: int, judgement: Judgement) -> bool:

@@ -59,6 +59,9 @@ def quorum_reason(view: QuorumView) -> str:
             needed = least_of_every_majority(voters)
             here = f"{view.present} of {len(voters)} voters {'is' if view.present == 1 else 'are'} here"
             return f"{here}, and without {needed} of them a majority may have records that no file here has"
+        case Reason.NAME_CONTRADICTED:
+            names = "; ".join(f"snapshot {each.path}: {each.reason}" for each in judgement.ruling.doubted)
+            return f"records would be missing by the end in a name that is contradicted, and proves nothing ({names})"
         case Reason.NO_VOTERS_NAMED:
             return "no file here names the voters"
         case Reason.VOTERS_LACK_PROVEN:
@@ -203,6 +206,7 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
             later = [each for each in judgement.stay_down if each not in judgement.never_start]
             if later:
                 yield f"Keep down until these have a leader and no lag: {copy_names(later)}."
+            yield from _misled_lines(judgement)
             for copy in judgement.never_start:
                 yield (
                     f"Never start on the directory that it has: {copy_name(copy)}. The next leader may use epoch"
@@ -217,6 +221,18 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
                 " Make one log of all that are here (raftlog salvage). If that leaves no majority of the voters, make"
                 " its node the only one (raftlog rewrite-voters)."
             )
+
+
+def _misled_lines(judgement: Judgement) -> Iterator[str]:
+    """Yield which snapshots must not be there when nodes start that stay down now."""
+    for copy in judgement.stay_down:
+        newest = max([*copy.snapshots, *copy.doubted], default=None)
+        for snapshot_id, doubted in copy.doubted.items():
+            if snapshot_id == newest:
+                yield (
+                    f"Before {copy_name(copy)} starts, move {doubted.path} out of its directory: Kafka would start from"
+                    " it, and take the end in its name for true."
+                )
 
 
 def _address(judgement: Judgement) -> str:

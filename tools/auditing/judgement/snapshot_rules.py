@@ -8,6 +8,7 @@ from raftlog.records.messages.control import SnapshotHeaderRecord
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.tools.auditing.evidence import BatchSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
+from raftlog.tools.auditing.history.log_lineages import names_against_times
 from raftlog.tools.auditing.judgement.segment_rules import stray_offsets
 from raftlog.tools.catalogue.audit_rules import DISORDER_RULES
 from raftlog.tools.catalogue.findings import Finding
@@ -18,9 +19,9 @@ def judge_snapshots(
 ) -> Iterator[Finding]:
     """Report contradictions between the snapshots of a raft log and the log.
 
-    If a snapshot has the content of another one, the timestamp in its header usually shows it. A snapshot that ends
-    before the log start cannot be compared. A snapshot whose batches have another epoch than its name has been reported
-    by its survey.
+    If a snapshot has the content of another one, or another one's name, the timestamp in its header usually shows it,
+    also where the log does not have the record before its end. A snapshot whose batches have another epoch than its
+    name has been reported by its survey.
 
     Args:
         evidence: of the log.
@@ -35,19 +36,38 @@ def judge_snapshots(
         for batch in file.snapshot_batches
         if not _follows_disorder(batch, file)
     }
+    contradicted = names_against_times([evidence])
     for id_, snapshot in evidence.snapshots_by_id.items():
         if id_ == BOOTSTRAP_SNAPSHOT_ID or not evidence.segments:
             continue
+        wrong = contradicted.get(snapshot.task.path)
         if id_.offset > evidence.end_offset:
             if not is_tail_lost and id_.offset > evidence.end_offset + stray_offsets(evidence):
-                reason = (
-                    f"it ends at offset {id_.offset}, but the log ends at {evidence.end_offset}: startup deletes it"
-                )
-                yield Finding(snapshot.task.path, "snapshot-ahead", reason, offset=id_.offset, epoch=id_.epoch)
+                yield _ahead(id_, snapshot, evidence, wrong)
+            elif wrong is not None:
+                yield misnamed(id_, snapshot.task.path, wrong)
             continue
         at_end = epochs.span_at(id_.offset - 1)
         if at_end is None or at_end.epoch not in doubted:
-            yield from _against_log(id_, snapshot, epochs, batches.get(id_.offset))
+            found = list(_against_log(id_, snapshot, epochs, batches.get(id_.offset)))
+            yield from found
+            if wrong is not None and not found:
+                yield misnamed(id_, snapshot.task.path, wrong)
+
+
+def _ahead(id_: OffsetAndEpoch, snapshot: FileEvidence, log: PartitionEvidence, wrong: str | None) -> Finding:
+    reason = f"it ends at offset {id_.offset}, but the log ends at {log.end_offset}"
+    if id_.epoch >= log.last_epoch:
+        reason += ": startup discards the log"
+    if wrong is not None:
+        reason += f"; {wrong}: it may be another snapshot under this name"
+    return Finding(snapshot.task.path, "snapshot-ahead", reason, offset=id_.offset, epoch=id_.epoch)
+
+
+def misnamed(id_: OffsetAndEpoch, path: str, wrong: str) -> Finding:
+    """Return a finding that something contradicts the name of a snapshot."""
+    reason = f"{wrong}: it may be another snapshot under this name"
+    return Finding(path, "snapshot-timestamp", reason, offset=id_.offset, epoch=id_.epoch)
 
 
 def _follows_disorder(batch: BatchSeen, segment: FileEvidence) -> bool:

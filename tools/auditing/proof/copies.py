@@ -44,6 +44,19 @@ class ActedOn:
 
 
 @attrs.frozen
+class DoubtedName:
+    """A snapshot whose name is contradicted, so that its end proves nothing.
+
+    Attributes:
+        path: of the file.
+        reason: what contradicts it.
+    """
+
+    path: str
+    reason: str
+
+
+@attrs.frozen
 class Copy:
     """A replica's directory, of a node that has stopped.
 
@@ -54,16 +67,19 @@ class Copy:
         end: end of its log, exclusive, as an election after the next startup compares it.
         reach: how far its log is known to have reached; the end of ``lineage`` unless records are damaged or gone.
         is_reach_known: whether it reached no further; not if bytes at its end are damaged.
-        snapshots: path by id, of snapshots whether readable or not; never the bootstrap snapshot.
+        snapshots: path by id, of snapshots whether readable or not, whose names nothing contradicts; never the
+            bootstrap snapshot.
         state_epoch: epoch of its quorum-state; None if that is missing or cannot be read.
         leader_id: of the leader that quorum-state names for that epoch; None if it names none.
         voters: the sets in its log and snapshots, by ascending offset; static voters at offset -1.
         can_start: whether Kafka starts on it: not on a log without its state, whose snapshots cannot be read.
         votes: whether it may vote; a replica that raftlog keeps in quarantine may not.
-        is_sound: whether nothing in it is damaged or gone, other than what a readable snapshot stands for.
+        is_sound: whether nothing in it is damaged or gone, other than what a readable snapshot stands for, and Kafka
+            does not start from a snapshot whose name is contradicted.
         has_damage: whether a batch of its log or snapshots is damaged.
         acted_on: the last of its records that a broker is known to have acted on; None if there is none above what is
             proven without brokers.
+        doubted: by id, the snapshots that are not among ``snapshots`` since something contradicts their names.
     """
 
     path: str
@@ -81,6 +97,7 @@ class Copy:
     is_sound: bool = True
     has_damage: bool = False
     acted_on: ActedOn | None = None
+    doubted: Mapping[OffsetAndEpoch, DoubtedName] = attrs.field(factory=dict)
 
     def is_voter_of(self, voters: VoterSet) -> bool:
         """Whether it is one of some voters, by id and directory id."""

@@ -7,8 +7,8 @@ import attrs
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.proof.case import Case
-from raftlog.tools.auditing.proof.copies import Copy
-from raftlog.tools.auditing.proof.lineage import common_end, parting
+from raftlog.tools.auditing.proof.copies import Copy, DoubtedName
+from raftlog.tools.auditing.proof.lineage import Lineage, common_end, completed, parting
 from raftlog.voters.voter_set import VoterSet
 
 
@@ -29,6 +29,7 @@ class Reason(enum.Enum):
     VOTERS_LACK_PROVEN = "voters-lack-proven"
     LEADER_IS_SHORTER = "leader-is-shorter"
     DAMAGED_EVERYWHERE = "damaged-everywhere"
+    NAME_CONTRADICTED = "name-contradicted"
     TOO_FEW_VOTERS = "too-few-voters"
     NO_VOTERS_NAMED = "no-voters-named"
 
@@ -46,6 +47,7 @@ class Ruling:
         rests_on_flush: whether the verdict holds only if the last leader has not lost, in a power cut, records that it
             counted before it had flushed them.
         rests_on_voters: whether it holds only if there was no change of voters that no log here has seen.
+        doubted: for ``NAME_CONTRADICTED``, the snapshots by whose names something would be missing, by path.
     """
 
     verdict: QuorumVerdict
@@ -54,6 +56,7 @@ class Ruling:
     must_hold: OffsetAndEpoch
     rests_on_flush: bool = False
     rests_on_voters: bool = False
+    doubted: tuple[DoubtedName, ...] = ()
 
 
 def rule(case: Case) -> Ruling:
@@ -68,6 +71,9 @@ def rule(case: Case) -> Ruling:
     needed = least_of_every_majority(case.voters)
     if known < needed:
         return Ruling(QuorumVerdict.UNKNOWN, Reason.TOO_FEW_VOTERS, None, case.proven)
+    doubted = _doubted_losses(case)
+    if doubted:
+        return Ruling(QuorumVerdict.UNKNOWN, Reason.NAME_CONTRADICTED, None, case.proven, doubted=doubted)
     with_directories = all(key.directory_id is not None for key in case.voters.voter_keys)
     return Ruling(
         QuorumVerdict.NOTHING_MISSING,
@@ -77,6 +83,26 @@ def rule(case: Case) -> Ruling:
         rests_on_flush=known - (case.leader_id is None or bool(case.leaders)) < needed,
         rests_on_voters=with_directories and known < case.voters.majority_size,
     )
+
+
+def _doubted_losses(case: Case) -> tuple[DoubtedName, ...]:
+    """Return the snapshots by each of whose names alone something would be missing, though it is contradicted."""
+    found: dict[str, DoubtedName] = {}
+    for copy in case.copies:
+        for snapshot_id, doubted in copy.doubted.items():
+            trusting = attrs.evolve(copy, snapshots={**copy.snapshots, snapshot_id: doubted.path})
+            copies = [trusting if each is copy else each for each in case.copies]
+            if _is_conflicting(case, copy, snapshot_id) or _missing(Case(copies, case.leader_id)) is not None:
+                found[doubted.path] = doubted
+    return tuple(found[path] for path in sorted(found))
+
+
+def _is_conflicting(case: Case, copy: Copy, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether something else is proven of another lineage than a snapshot's, if its log does not know better."""
+    if copy.lineage.epoch_at(snapshot_id.offset - 1) not in {None, snapshot_id.epoch}:
+        return False
+    lineage = completed(Lineage.of_point(snapshot_id), (each.lineage for each in case.copies))
+    return any(parting(proof.lineage, lineage) is not None for proof in case.proofs)
 
 
 def least_of_every_majority(voters: VoterSet) -> int:

@@ -7,15 +7,16 @@ import attrs
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.evidence import BatchSeen, PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
+from raftlog.tools.auditing.judgement.directory_rules import judge_directories
 from raftlog.tools.auditing.proof.copies import Copy
 from raftlog.tools.auditing.proof.proofs import ProofKind
 from raftlog.tools.auditing.proof.restart import Way
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict, Reason
 from raftlog.tools.catalogue.findings import Finding
-from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
+from tests.tools.auditing.made_quorum import START_MS, MadeLog, log_directory, voter, voters
 
 THREE = (1, 2, 3)
 
@@ -281,3 +282,54 @@ def test_a_fork_below_a_log_start() -> None:
     assert judgement.seed is not None
     assert (judgement.seed.path, judgement.lineage.start_offset) == ("n2", 0)
     assert [(fork.copy.path, fork.offset) for fork in judgement.forks] == [("n1", 205)]
+
+
+def renamed(log: MadeLog, end: int, true_end: int) -> MadeLog:
+    """A log with a snapshot that has another end in its name than when it was written."""
+    return log.snapshot(end, epoch=log.epoch, named=voters(*THREE), true_end=true_end)
+
+
+@pytest.mark.parametrize(
+    ("true_end", "reason"),
+    [(300, Reason.VOTERS_LACK_PROVEN), (206, Reason.VOTERS_LACK_PROVEN), (204, Reason.NAME_CONTRADICTED)],
+)
+def test_a_renamed_snapshot_proves_no_loss(true_end: int, reason: Reason) -> None:
+    """Its header is older than records of the log before the end in its name; one that is newer proves what it says."""
+    logs = [log_of(each, 205) for each in THREE]
+    renamed(logs[0], 300, true_end)
+    view = view_of(*(node(log, epoch=1) for log in logs))
+    judgement = view.judgement
+    path = logs[0].others[1].task.path
+
+    assert judgement.ruling.reason is reason
+    is_doubted = reason is Reason.NAME_CONTRADICTED
+    assert judgement.ruling.verdict is (QuorumVerdict.UNKNOWN if is_doubted else QuorumVerdict.MISSING)
+    assert [each.path for each in judgement.ruling.doubted] == ([path] if is_doubted else [])
+    assert judgement.proven == OffsetAndEpoch(205 if is_doubted else 300, 1)
+    if is_doubted:
+        assert (ids(judgement.start), ids(judgement.stay_down)) == ([2, 3], [1])
+        assert f"move {path} out of its directory" in said(view)
+        assert "May be lost" not in said(view)
+
+
+def test_other_replicas_contradict_a_name() -> None:
+    """A node whose log is gone has nothing beside its snapshot that could: the logs of others have."""
+    alone = MadeLog(node="n9", start_offset=300)
+    renamed(alone, 300, 100)
+    view = view_of(*(node(log_of(each, 205), epoch=1) for each in THREE), node(alone, epoch=1))
+
+    assert view.judgement.ruling.reason is Reason.NAME_CONTRADICTED
+    assert "contradicted by offset 204 of epoch 1" in said(view)
+    findings = list(judge_directories([*node(log_of(1, 205), epoch=1), *node(alone, epoch=1)]))
+    assert [each.path for each in findings if each.rule == "snapshot-timestamp"] == [alone.others[0].task.path]
+
+
+def test_a_renamed_snapshot_that_changes_nothing() -> None:
+    """A name that says no more than what is proven anyway leaves the verdict, but its node stays down."""
+    logs = [log_of(each, 205) for each in THREE]
+    renamed(logs[0], 150, 100)
+    logs[0].snapshot_batches.append(BatchSeen(150, 149, 149, 1, START_MS + 149, 0))
+    judgement = view_of(*(node(log, epoch=1) for log in logs)).judgement
+
+    assert judgement.ruling.reason is Reason.ENOUGH_VOTERS
+    assert (ids(judgement.start), ids(judgement.stay_down)) == ([2, 3], [1])

@@ -6,17 +6,22 @@ It shares no code with the audit: a log is a dictionary of offsets and epochs, a
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.tools.auditing.proof.past import Files, Key
 
 Point = tuple[int, int]
 """The epoch of the last record, and the end offset."""
+Snapshot = tuple[str, int, int]
+"""The directory of a snapshot, and the end and the epoch in its name."""
 
 
 @dataclass
 class Log:
-    """What one directory has: the epoch at each known offset, and what an election compares."""
+    """What one directory has: the epoch at each known offset, and what an election compares.
+
+    ``names`` are the ends and epochs in the names of snapshots that prove something, ``doubted`` those of the others.
+    """
 
     files: Files
     epochs: dict[int, int]
@@ -26,6 +31,8 @@ class Log:
     is_reach_known: bool
     can_start: bool
     voters: list[tuple[int, tuple[Key, ...], bool]]
+    names: list[tuple[int, int]]
+    doubted: list[tuple[int, int]]
 
     def last(self) -> Point:
         """The end of what it has without a gap."""
@@ -52,20 +59,22 @@ class Log:
         return self.voters_below(max(self.end[1], 1))
 
 
-def read(files: Files) -> Log:
-    """Read a directory as a node does when it starts."""
+def read(files: Files, wrong: frozenset[Snapshot] = frozenset()) -> Log:
+    """Read a directory as a node does when it starts, which takes all names of snapshots for right."""
+    snapshots = [(at, epoch) for at, epoch, _ in files.snapshots if (files.path, at, epoch) not in wrong]
     end = len(files.log) if files.rotten is None else files.rotten
     epochs = {offset: files.log[offset].epoch for offset in range(files.start, end)}
-    newest = max(((epoch, at) for at, epoch, _ in files.snapshots), default=(-1, 0))
+    newest = max(((epoch, at) for at, epoch in snapshots), default=(-1, 0))
     own = (epochs.get(end - 1, -1), end)
     if newest > own:
         epochs, end, own = {newest[1] - 1: newest[0]}, newest[1], newest
-    covered = max((at for at, _, _ in files.snapshots), default=0)
+    claimed = max([own, *((epoch, at) for at, epoch, _ in files.snapshots)])
+    covered = max((at for at, _ in snapshots), default=0)
     can_start = files.start <= covered
     whole_end, reach, is_known = end, own, True
     if not can_start:
         whole_end = covered
-        epochs = {at - 1: epoch for at, epoch, _ in files.snapshots if at == covered}
+        epochs = {at - 1: epoch for at, epoch in snapshots if at == covered}
     rot = files.rotten
     is_lost = rot is not None and max(rot + 1, _readable_end(files)) > covered
     if not can_start or (is_lost and rot is not None):
@@ -78,7 +87,9 @@ def read(files: Files) -> Log:
         ]
         reach = (max([epochs.get(whole_end - 1, -1), *seen[-1:]]), max(_readable_end(files), whole_end))
         is_known = reach[1] > whole_end
-    return Log(files, epochs, whole_end, own, reach, is_known, can_start, sorted(_named(files, own[1])))
+    voters = sorted(_named(files, claimed[1], snapshots))
+    doubted = [(at, epoch) for at, epoch, _ in files.snapshots if (at, epoch) not in snapshots]
+    return Log(files, epochs, whole_end, claimed, reach, is_known, can_start, voters, snapshots, doubted)
 
 
 def _readable_end(files: Files) -> int:
@@ -86,19 +97,56 @@ def _readable_end(files: Files) -> int:
     return len(files.log) - (files.rotten == len(files.log) - 1)
 
 
-def _named(files: Files, end: int) -> Iterator[tuple[int, tuple[Key, ...], bool]]:
+def _named(files: Files, end: int, snapshots: Sequence[tuple[int, int]]) -> Iterator[tuple[int, tuple[Key, ...], bool]]:
     is_static = any(directory == 0 for _, directory in files.first_voters)
-    for at, each in enumerate(files.log):
-        if files.start <= at < end and at != files.rotten and at < _readable_end(files):
-            if each.voters is not None:
-                yield at, each.voters, True
-            elif each.opens and is_static:
-                yield at, files.first_voters, False
-    for at, _, voters in files.snapshots:
-        if voters:
-            yield at - 1, voters, False
-    if files.is_bootstrapped and not is_static:
-        yield -1, files.first_voters, False
+    readable = [at for at in range(files.start, min(end, _readable_end(files))) if at != files.rotten]
+    named = [(at, each.voters, True) for at in readable if (each := files.log[at]).voters is not None]
+    named += [(at - 1, voters, False) for at, epoch, voters in files.snapshots if voters and (at, epoch) in snapshots]
+    named += [(-1, files.first_voters, False)] if files.is_bootstrapped and not is_static else []
+    yield from named
+    ids = tuple((node_id, 0) for node_id, _ in files.first_voters)
+    first = min((at for at, _, _ in named), default=end)
+    yield from ((at, ids, False) for at in readable if files.log[at].opens and at < first)
+
+
+def misnamed(given: Sequence[Files]) -> frozenset[Snapshot]:
+    """The snapshots whose names are contradicted.
+
+    The time of a record is its offset, and the header of a snapshot has the time of the last record in it. Of a log,
+    the first and the last record of each epoch are known, and those before the ends of its snapshots.
+    """
+    known = {point for files in given for point in _seen(files)}
+    found, left = set(), []
+    for files in given:
+        for end, epoch, _ in files.snapshots:
+            sound = {at: each.epoch for at, each in enumerate(files.log) if files.start <= at < _sound_end(files)}
+            last = files.true_end(end, epoch) - 1
+            times = [at for of, at in known if of == epoch]
+            if apart(sound, {end - 1: epoch}) is not None:
+                found.add((files.path, end, epoch))
+            is_confirmed = end - 1 in times and end - 1 == last
+            if any(at > last if at < end else at < last for at in times) or (end - 1 in times and not is_confirmed):
+                found.add((files.path, end, epoch))
+            else:
+                left.append((epoch, end, files.path, last, is_confirmed))
+    for one, other in itertools.combinations(sorted(left), 2):
+        if one[0] == other[0] and one[1] < other[1] and one[3] > other[3] and not (one[4] and other[4]):
+            epoch, end, path, *_ = one if other[4] else other
+            found.add((path, end, epoch))
+    return frozenset(found)
+
+
+def _sound_end(files: Files) -> int:
+    return len(files.log) if files.rotten is None else files.rotten
+
+
+def _seen(files: Files) -> Iterator[tuple[int, int]]:
+    """The epoch and the offset of the records whose times are known, as far as the log is sound."""
+    readable = [at for at in range(files.start, len(files.log)) if at != files.rotten]
+    ends = {end - 1 for end, _, _ in files.snapshots}
+    for epoch in {files.log[at].epoch for at in readable}:
+        mine = [at for at in readable if files.log[at].epoch == epoch]
+        yield from ((epoch, at) for at in mine if at in {mine[0], mine[-1], *ends} and at < _sound_end(files))
 
 
 def is_voter(key: Key, voters: Sequence[Key]) -> bool:
@@ -161,7 +209,22 @@ class Answer:
 
 def answer(given: Sequence[Files], leader: int | None) -> Answer:
     """Judge directories."""
-    logs = [read(files) for files in given]
+    wrong = misnamed(given)
+    logs = [read(files, wrong) for files in given]
+    found = _judged(logs, leader)
+    if found.verdict == "nothing-missing":
+        trusting = (
+            [replace(each, names=[*each.names, name]) if each is log else each for each in logs]
+            for log in logs
+            for name in log.doubted
+        )
+        if any(_judged(each, leader).verdict == "missing" for each in trusting):
+            return replace(found, verdict="unknown")
+    return found
+
+
+def _judged(logs: Sequence[Log], leader: int | None) -> Answer:
+    """Judge what directories have and prove."""
     latest = _latest(logs)
     points = list(_proven(logs, latest))
     points.sort(key=lambda each: each[0], reverse=True)
@@ -181,15 +244,15 @@ def answer(given: Sequence[Files], leader: int | None) -> Answer:
 def _latest(logs: Iterable[Log]) -> int:
     seen = [-1]
     for each in logs:
-        seen += [each.end[0], each.reach[0], *each.epochs.values()]
-        seen += [epoch for _, epoch, _ in each.files.snapshots]
+        seen += [each.reach[0], *each.epochs.values()]
+        seen += [epoch for _, epoch in each.names]
         seen += [] if each.files.state is None else [each.files.state[0]]
     return max(seen)
 
 
 def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int, int]]]:
     for each in logs:
-        for end, epoch, _ in each.files.snapshots:
+        for end, epoch in each.names:
             if each.epochs.get(end - 1, epoch) == epoch:
                 yield (epoch, end), {end - 1: epoch}
         records = [(at, keys) for at, keys, is_record in each.voters if is_record]
@@ -293,7 +356,7 @@ def _verdict(
 
 def _voters_at(logs: Sequence[Log], top: Point, usual: Sequence[Key]) -> Sequence[Key]:
     for each in sorted(logs, key=lambda each: each.end, reverse=True):
-        is_id = any((epoch, end) == top for end, epoch, _ in each.files.snapshots)
+        is_id = any((epoch, end) == top for end, epoch in each.names)
         if (is_id or each.has(top)) and each.voters_below(top[1]):
             return each.voters_below(top[1])
     return usual

@@ -30,7 +30,8 @@ class Files:
 
     ``start`` is the first offset of the log; ``log`` has all records from offset 0 on, even below it. From ``rotten``
     on, records cannot be read. As a broker, the node has acted on the records with the numbers ``topics``, and on some
-    at the offsets ``registrations``, of which nothing says which records these were.
+    at the offsets ``registrations``, of which nothing says which records these were. ``renamed`` has the true ends of
+    snapshots by the end and the epoch in their names, if these are wrong.
     """
 
     path: str
@@ -44,6 +45,11 @@ class Files:
     first_voters: tuple[Key, ...] = ()
     topics: frozenset[int] = frozenset()
     registrations: frozenset[int] = frozenset()
+    renamed: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def true_end(self, end: int, epoch: int) -> int:
+        """Where a snapshot really ends."""
+        return self.renamed.get((end, epoch), end)
 
 
 @dataclass
@@ -311,10 +317,27 @@ def make_past(seed: int) -> Past:
         for files in chance.sample(given, chance.randrange(1, len(given) + 1)):
             _spoil(files, chance)
     kept = chance.sample(given, chance.randrange(1, len(given) + 1)) if chance.random() < 0.7 else given
+    is_honest &= not _rename(kept, random.Random(-seed - 1))
     leaders = {each.state for each in kept if each.state is not None and each.state[1] >= 0}
     latest = max([each.state[0] for each in kept if each.state] + [_last_epoch(each) for each in kept])
     leader = next((leader for epoch, leader in sorted(leaders) if epoch == latest), None)
     return Past(quorum.first_voters, final, kept, quorum.committed, quorum.cut_off, is_honest, leader)
+
+
+def _rename(given: Sequence[Files], chance: random.Random) -> bool:
+    """Sometimes give a snapshot another end in its name; return whether one was renamed."""
+    found = [(files, index) for files in given for index in range(len(files.snapshots))]
+    if not found or chance.random() < 0.8:
+        return False
+    files, index = chance.choice(found)
+    end, epoch, voters = files.snapshots[index]
+    other = max(1, end + chance.choice((-5, -2, -1, 1, 2, 5, 20)))
+    if any((other, epoch) == each[:2] for each in files.snapshots):
+        return False
+    files.snapshots[index] = (other, epoch, voters)
+    files.snapshots.sort()
+    files.renamed = {(other, epoch): end}
+    return True
 
 
 def _last_epoch(files: Files) -> int:
