@@ -65,6 +65,29 @@ class SalvageRequest:
     replace: frozenset[int] = frozenset()
 
 
+def _of_lineages(view: QuorumView, evidence: Sequence[PartitionEvidence]) -> tuple[QuorumView, frozenset[str]]:
+    """Return the view without the replicas that have no lineage, if two are proven only with these, and their paths.
+
+    A new disk that was formatted as a quorum of its own has elected itself: with epochs, and without anything to lose.
+    """
+    if view.judgement.conflict is None:
+        return view, frozenset()
+    empty = frozenset(each.place.log_directory for each in evidence if each.is_raft and not _has_lineage(each))
+    rest = quorum_view([each for each in evidence if each.place.log_directory not in empty])
+    return (view, frozenset()) if rest is None or rest.judgement.conflict is not None else (rest, empty)
+
+
+def _has_lineage(log: PartitionEvidence) -> bool:
+    """Whether a log has a record of metadata, or may have had one: it has a snapshot, or damaged bytes."""
+    if any(snapshot_id.offset > 0 for snapshot_id in log.snapshots_by_id) or log.start_offset > 0:
+        return True
+    return any(
+        any(is_serious(finding) for finding in segment.findings)
+        or (segment.extent is not None and segment.extent.record_count > len(segment.controls))
+        for segment in log.segments
+    )
+
+
 def plan_salvage(
     file_system: FileSystem, sources: Sequence[Source], evidence: Sequence[PartitionEvidence], request: SalvageRequest
 ) -> Salvage:
@@ -101,9 +124,9 @@ class _Planning:
             )
         self._file_system = file_system
         self._sources = sources
-        self._view: QuorumView = view
+        self._view, self._without_lineage = _of_lineages(view, evidence)
         directories = [source.directory for source in sources]
-        self._witnesses = witnesses_of(directories, evidence, view.judgement.copies)
+        self._witnesses = witnesses_of(directories, evidence, self._view.judgement.copies)
         self._names = source_names(directories, self._witnesses)
         self._places = {each.place.log_directory: each for each in evidence if not each.is_raft}
 
@@ -135,7 +158,7 @@ class _Planning:
             "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
             tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses)),
             found.merged.conflicts,
-            tuple(dropped_words(found, chosen, self._names, self._witnesses)),
+            (*self._left_out_words(), *dropped_words(found, chosen, self._names, self._witnesses)),
             tuple(doubted_words(found, chosen, self._names)),
             sets_version,
             replacements,
@@ -163,6 +186,8 @@ class _Planning:
 
     def _replica(self, number: int) -> ReplicaFiles:
         source, witness = self._sources[number], self._witnesses[number]
+        if source.directory in self._without_lineage:
+            return ReplicaFiles(join(source.directory, METADATA_DIRECTORY_NAME), ())
         return ReplicaFiles(
             join(source.directory, METADATA_DIRECTORY_NAME),
             tuple(sorted(_segments(source), key=lambda each: each.base_offset)),
@@ -176,6 +201,12 @@ class _Planning:
         """Return the segments of a source with their sizes, by ascending base offset."""
         sizes = {file.name.rpartition("/")[2]: file.size_bytes for file in current_files(source, [FileKind.LOG])}
         return [(each, sizes[each.file]) for each in sorted(_segments(source), key=lambda each: each.base_offset)]
+
+    def _left_out_words(self) -> Iterator[str]:
+        """Yield which sources have led a quorum of their own, without a record of metadata."""
+        for source in self._sources:
+            if source.directory in self._without_lineage:
+                yield f"{source.directory} has no record of metadata, but a LeaderChange that contradicts the others."
 
     def _snapshots(self) -> Iterator[FoundSnapshot]:
         """Yield the sound snapshots whose names nothing contradicts."""
