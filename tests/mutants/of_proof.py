@@ -9,7 +9,7 @@ from raftlog.tools.auditing.acts import acted_records
 from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
 from raftlog.tools.auditing.contents import records_at_risk
 from raftlog.tools.auditing.history import quorum_copies, quorum_view
-from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, verdict
+from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, snapshot_names, verdict
 from raftlog.tools.auditing.proof.case import Case
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
@@ -19,6 +19,7 @@ ACTED_ON: Final = "tests/tools/auditing/acts/test_acted_on.py"
 BY_BROKERS: Final = "tests/tools/auditing/acts/test_proof_by_brokers.py"
 LINEAGE: Final = "tests/tools/auditing/proof/test_lineage.py"
 AT_RISK: Final = "tests/tools/auditing/contents/test_records_at_risk.py"
+NAMES: Final = "tests/tools/auditing/proof/test_snapshot_names.py"
 VERDICTS: Final = "tests/tools/auditing/history/test_verdicts.py"
 
 
@@ -167,6 +168,34 @@ MUTANTS: Final = (
         "log matching, Raft (Ongaro) 5.3",
         instead(lineage, "completed", lambda known, _: known),
         (f"{VERDICTS}::test_two_lineages_that_are_both_proven", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name",
+        "a snapshot whose name the timestamps of its epoch contradict proves nothing",
+        "MetadataProvenance#lastContainedLogTimeMs",
+        instead(snapshot_names, "wrong_names", lambda *_: {}),
+        (f"{VERDICTS}::test_a_renamed_snapshot_proves_no_loss", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-verdict",
+        "if something would be missing by a name that is contradicted, the files cannot tell",
+        "a snapshot that was renamed",
+        instead(verdict, "_doubted_losses", lambda _: ()),
+        (f"{VERDICTS}::test_a_renamed_snapshot_proves_no_loss", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-confirmed",
+        "the record before a snapshot's end says that its name is right, whatever other records say",
+        "a clock that was set back",
+        instead(snapshot_names, "_is_confirmed", lambda *_: False),
+        (NAMES,),
+    ),
+    Mutant(
+        "R-proof-name-start",
+        "a node that would start from a snapshot whose name is contradicted stays down",
+        "KafkaRaftLog#truncateToLatestSnapshot",
+        instead(quorum_copies, "_is_misled", lambda _: False),
+        (f"{VERDICTS}::test_a_renamed_snapshot_that_changes_nothing",),
     ),
     Mutant(
         "R-proof-apart",

@@ -303,3 +303,31 @@ def test_bars() -> None:
 
     assert [line.endswith("█" * 10 * number) for number, line in enumerate(drawn) if number] == [True, True]
     assert not any("█" in line for line in plain)
+
+
+def test_a_renamed_snapshot(tmp_path: Path) -> None:
+    """What its name would prove is missing: the files cannot tell, and the file is named, in JSON as in text."""
+    log = tmp_path / "n1" / "__cluster_metadata-0"
+    for node in ("n1", "n3", "n4"):
+        shutil.copytree(GOLDEN / "wire" / "data" / node, tmp_path / node)
+    name = log / "00000000000000000237-0000000004.checkpoint"
+    renamed = name.rename(log / "00000000000000000900-0000000004.checkpoint")
+
+    outcome = run("quorum", "--format", "jsonl", tmp_path)
+    [quorum] = [each for each in outcome.objects if each["kind"] == "quorum"]
+    SCHEMA.validate(quorum)
+    assert (outcome.exit_code, quorum["verdict"], quorum["reason"]) == (3, "unknown", "name-contradicted")
+    assert [each["file"] for each in quorum["misnamed_snapshots"]] == [str(renamed)]
+    assert [each["node_id"] for each in quorum["start"]] == [3, 4]
+    text = run("quorum", tmp_path).text
+    assert f"snapshot {renamed}: its last contained timestamp" in text
+    assert "COMMITTED" not in text
+    found = [each for each in run("verify", "--format", "jsonl", tmp_path).objects if each.get("rule")]
+    assert [(each["rule"], each["file"]) for each in found] == [("snapshot-ahead", str(renamed))]
+    options = ("--initial-controllers", "1@host:1:3PbC-lOLRFo6CVJVw2Qd_A", "--lost", "3", "--plan", tmp_path / "plan")
+    refused = run("rewrite-voters", tmp_path / "n1", *options)
+    assert (refused.exit_code, "is contradicted" in refused.messages, str(renamed) in refused.messages) == (
+        2,
+        True,
+        True,
+    )
