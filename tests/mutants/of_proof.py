@@ -8,7 +8,7 @@ from raftlog.tools.auditing import batch_reader
 from raftlog.tools.auditing.acts import acted_records
 from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
 from raftlog.tools.auditing.contents import records_at_risk
-from raftlog.tools.auditing.history import quorum_copies, quorum_view
+from raftlog.tools.auditing.history import log_lineages, quorum_copies, quorum_view, replicas
 from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, snapshot_names, verdict
 from raftlog.tools.auditing.proof.case import Case
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
@@ -173,7 +173,7 @@ MUTANTS: Final = (
         "R-proof-name",
         "a snapshot whose name the timestamps of its epoch contradict proves nothing",
         "MetadataProvenance#lastContainedLogTimeMs",
-        instead(snapshot_names, "wrong_names", lambda *_: {}),
+        instead(snapshot_names, "name_faults_of", lambda *_: {}),
         (f"{VERDICTS}::test_a_renamed_snapshot_proves_no_loss", ORACLE),
     ),
     Mutant(
@@ -184,17 +184,31 @@ MUTANTS: Final = (
         (f"{VERDICTS}::test_a_renamed_snapshot_proves_no_loss", ORACLE),
     ),
     Mutant(
+        "R-proof-name-doubted",
+        "if something would be missing by a name that is doubted, the files cannot tell, and nothing is given up",
+        "a clock that was set back",
+        instead(verdict, "_unsettled", lambda _: ()),
+        (f"{VERDICTS}::test_a_snapshot_that_may_be_renamed_proves_no_loss", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-lineage",
+        "times of an epoch are compared only between logs that have begun it with the same batch",
+        "an epoch that two leaders have used",
+        instead(log_lineages, "_openings", lambda log: ((seen, "") for seen in range(9))),
+        (f"{VERDICTS}::test_logs_of_another_lineage_doubt_no_name",),
+    ),
+    Mutant(
         "R-proof-name-confirmed",
         "the record before a snapshot's end says that its name is right, whatever other records say",
         "a clock that was set back",
-        instead(snapshot_names, "_is_confirmed", lambda *_: False),
+        instead(snapshot_names, "_has_time", lambda *_: False),
         (NAMES,),
     ),
     Mutant(
         "R-proof-name-start",
         "a node that would start from a snapshot whose name is contradicted stays down",
         "KafkaRaftLog#truncateToLatestSnapshot",
-        instead(quorum_copies, "_is_misled", lambda _: False),
+        instead_of_property(replicas.Replica, "misled_by", lambda _: None),
         (f"{VERDICTS}::test_a_renamed_snapshot_that_changes_nothing",),
     ),
     Mutant(

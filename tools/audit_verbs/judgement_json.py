@@ -55,7 +55,7 @@ def _copy(copy: Copy) -> dict[str, Any]:
 
 
 def _misnamed(doubted: DoubtedName) -> dict[str, Any]:
-    return {**path_member("file", doubted.path), "reason": doubted.reason}
+    return {**path_member("file", doubted.path), "reason": doubted.reason, "is_certain": doubted.is_certain}
 
 
 def _change(change: LastChange) -> dict[str, Any]:

@@ -175,6 +175,7 @@ class BatchSeen:
         base_offset, last_offset: of the batch, both inclusive.
         epoch, max_timestamp: of the batch; the timestamp in ms.
         position: byte position of the batch.
+        next_timestamp: max timestamp in ms of the batch at ``snapshot_offset``; -1 if it is not in the file.
     """
 
     snapshot_offset: int
@@ -183,6 +184,7 @@ class BatchSeen:
     epoch: int
     max_timestamp: int
     position: int
+    next_timestamp: int = -1
 
 
 @attrs.frozen

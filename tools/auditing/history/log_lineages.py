@@ -2,13 +2,19 @@
 """The lineage of a log by its batches, and what contradicts it beside them."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
 
 from raftlog.offsets import EpochEntry
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
 from raftlog.tools.auditing.history.quorum_statements import cut_offset, hole_offset, snapshot_statements
 from raftlog.tools.auditing.proof.lineage import Lineage, parting
-from raftlog.tools.auditing.proof.snapshot_names import NamedSnapshot, TimeSeen, wrong_names
+from raftlog.tools.auditing.proof.snapshot_names import NamedSnapshot, NameFault, TimeSeen, name_faults_of
+
+_ANY_EPOCH: Final = -1
+"""Of the batch after a snapshot's end, which may be of the next epoch."""
 
 
 def log_lineage(evidence: PartitionEvidence) -> Lineage:
@@ -30,39 +36,80 @@ def wrong_epoch_offset(evidence: PartitionEvidence) -> int | None:
 
 
 def contradicted_names(logs: Sequence[PartitionEvidence]) -> dict[str, str]:
-    """Return the snapshots whose names are contradicted, by path, with what does: they prove nothing.
-
-    That is their content; the log beside them, as far as it is sound; or what their headers say, compared with all logs
-    and snapshots that are given (``raftlog.tools.auditing.proof.snapshot_names``). All that uses the end in a name asks
-    this function.
+    """Return the snapshots whose names are wrong for certain, by path, with what says so: they stand for nothing.
 
     Args:
         logs: replicas of one log, or one of them.
     """
-    found: dict[str, str] = {}
+    return {path: fault.reason for path, fault in name_faults(logs).items() if fault.is_certain}
+
+
+def name_faults(logs: Sequence[PartitionEvidence]) -> dict[str, NameFault]:
+    """Return the snapshots whose names are contradicted or doubted, by path, with what does.
+
+    That is their content; the log beside them, as far as it is sound; or what their headers say, compared with the logs
+    and snapshots that are given (``raftlog.tools.auditing.proof.snapshot_names``). All that uses the end in a name asks
+    this function. What is only doubted may be used; by itself, it does not prove that something is missing.
+
+    Args:
+        logs: replicas of one log, or one of them.
+    """
+    found: dict[str, NameFault] = {}
     for log in logs:
         found |= _of_other_epochs(log)
     return names_against_times(logs) | found
 
 
-def names_against_times(logs: Sequence[PartitionEvidence]) -> dict[str, str]:
-    """Return the part of ``contradicted_names`` that the headers of snapshots say."""
-    named = [each for log in logs for each in _named_snapshots(log)]
-    return wrong_names(named, [each for log in logs for each in _times_seen(log)]) if named else {}
+def names_against_times(logs: Sequence[PartitionEvidence]) -> dict[str, NameFault]:
+    """Return the part of ``name_faults`` that the headers of snapshots say.
+
+    Times are compared within one directory, and between logs that have the same batch at the start of an epoch. Where
+    two logs have other batches there, the epoch was used twice, and its times say nothing.
+    """
+    statements = {id(log): list(_named_snapshots(log)) for log in logs}
+    if not any(statements.values()):
+        return {}
+    openings = [(log, dict(_openings(log))) for log in logs]
+    known: dict[int, set[str]] = {}
+    for _, mine in openings:
+        for epoch, opening in mine.items():
+            known.setdefault(epoch, set()).add(opening)
+    snapshots, times = [], []
+    for log, mine in openings:
+        directory = log.place.log_directory
+        for each in statements[id(log)]:
+            epoch = each.id.epoch
+            lineage = mine.get(epoch, directory) if len(known.get(epoch, ())) <= 1 else each.path
+            snapshots.append(attrs.evolve(each, lineage=lineage))
+        times += [
+            attrs.evolve(seen, lineage=mine.get(seen.epoch, directory))
+            for seen in _times_seen(log)
+            if len(known.get(seen.epoch, ())) <= 1
+        ]
+    return name_faults_of(snapshots, times)
 
 
-def _of_other_epochs(log: PartitionEvidence) -> dict[str, str]:
+def _openings(log: PartitionEvidence) -> Iterator[tuple[int, str]]:
+    """Yield the epochs of whose start a log has the batch, with its place and time, as far as the log is sound."""
+    end_offset = min(fault_offsets(log), default=log.end_offset)
+    for segment in log.segments:
+        for seen in segment.epochs:
+            if seen.opens_with_leader and seen.start_offset < end_offset:
+                yield seen.epoch, f"{seen.start_offset}, {seen.timestamp}"
+
+
+def _of_other_epochs(log: PartitionEvidence) -> dict[str, NameFault]:
     """Return the snapshots whose batches, or the log beside them, have another epoch than their names."""
     above = {snapshot_id: file for snapshot_id, file in log.snapshots_by_id.items() if snapshot_id.offset > 0}
-    found: dict[str, str] = {}
+    found: dict[str, NameFault] = {}
     sound = _sound_part(log) if above else Lineage()
     for snapshot_id, file in above.items():
         of_content = next((finding for finding in file.findings if finding.rule == "snapshot-epoch"), None)
         apart = parting(sound, Lineage.of_point(snapshot_id))
         if of_content is not None:
-            found[file.task.path] = f"a batch of it has another epoch: {of_content.reason}"
+            found[file.task.path] = NameFault(f"a batch of it has another epoch: {of_content.reason}")
         elif apart is not None:
-            found[file.task.path] = f"the log beside it has an epoch that does not fit, at offset {apart}"
+            found[file.task.path] = NameFault(f"the log beside it has an epoch that does not fit, at offset {apart}")
     return found
 
 
@@ -87,8 +134,9 @@ def _times_seen(log: PartitionEvidence) -> Iterator[TimeSeen]:
         for seen in segment.epochs:
             found.append(TimeSeen(seen.epoch, seen.start_offset, seen.timestamp))
             found.append(TimeSeen(seen.epoch, seen.end_offset - 1, seen.last_timestamp))
-        batches = segment.snapshot_batches
+        batches = [batch for batch in segment.snapshot_batches if batch.last_offset < batch.snapshot_offset]
         found += [TimeSeen(batch.epoch, batch.snapshot_offset - 1, batch.max_timestamp) for batch in batches]
+        found += [TimeSeen(_ANY_EPOCH, batch.snapshot_offset, batch.next_timestamp) for batch in batches]
     return (each for each in found if each.offset < end_offset)
 
 

@@ -20,7 +20,6 @@ from raftlog.tools.auditing.history.quorum_statements import (
 )
 from raftlog.tools.auditing.history.replicas import (
     Replica,
-    newest_readable_snapshot,
     newest_sound_snapshot,
     static_voters,
 )
@@ -73,8 +72,10 @@ def _was_named(replica: Replica) -> bool:
 
 def _copy_of(replica: Replica) -> Copy:
     """Return a replica as a copy."""
-    lineage, wrong = _lineage(replica), replica.misnamed
+    lineage, wrong, doubted = _lineage(replica), replica.misnamed, replica.doubted
+    unproven = {*wrong, *(path for path, fault in doubted.items() if not fault.proves)}
     reach, is_known = _reach(replica, lineage)
+    misled_by = replica.misled_by
     state = replica.state
     leader_id = None if state is None or state.leader_id == UNKNOWN_ID else state.leader_id
     return Copy(
@@ -84,26 +85,34 @@ def _copy_of(replica: Replica) -> Copy:
         replica.end if replica.end.offset else OffsetAndEpoch(0, 0),
         reach,
         is_known,
-        {each: file.task.path for each, file in _snapshots(replica) if file.task.path not in wrong},
+        {each: file.task.path for each, file in _snapshots(replica) if file.task.path not in unproven},
         None if state is None else state.leader_epoch,
         leader_id,
         tuple(_voters(replica)),
         replica.has_state,
         replica.quarantined_from is None,
-        replica.damaged_from is None and not _is_misled(replica),
+        replica.damaged_from is None and misled_by is None,
         any(_is_of_batches(finding) for file in replica.evidence.files for finding in file.findings),
-        doubted={
-            each: DoubtedName(file.task.path, wrong[file.task.path])
-            for each, file in _snapshots(replica)
-            if file.task.path in wrong
-        },
+        doubted=dict(_doubted_names(replica)),
+        misled_by=None if misled_by is None else DoubtedName(misled_by, wrong[misled_by]),
+        if_renamed=_copy_of(replica.as_if_renamed()) if _has_doubt(replica) else None,
     )
 
 
-def _is_misled(replica: Replica) -> bool:
-    """Whether Kafka would start from a snapshot whose name is contradicted: with a wrong state, or without its log."""
-    newest = newest_readable_snapshot(replica.evidence)
-    return newest is not None and replica.evidence.snapshots_by_id[newest].task.path in replica.misnamed
+def _has_doubt(replica: Replica) -> bool:
+    """Whether a snapshot of its own has a name that is doubted and proves nothing."""
+    paths = {file.task.path for _, file in _snapshots(replica)}
+    return any(path in paths and not fault.proves for path, fault in replica.doubted.items())
+
+
+def _doubted_names(replica: Replica) -> Iterator[tuple[OffsetAndEpoch, DoubtedName]]:
+    for snapshot_id, file in _snapshots(replica):
+        path = file.task.path
+        if path in replica.misnamed:
+            yield snapshot_id, DoubtedName(path, replica.misnamed[path])
+        elif path in replica.doubted:
+            fault = replica.doubted[path]
+            yield snapshot_id, DoubtedName(path, fault.reason, is_certain=False, proves=fault.proves)
 
 
 def _is_of_batches(finding: Finding) -> bool:
@@ -116,7 +125,7 @@ def _lineage(replica: Replica) -> Lineage:
     """Return the records that a replica has without a gap, and those that a readable snapshot stands for."""
     evidence = replica.evidence
     log = log_lineage(evidence)
-    is_broken = bool(fault_offsets(evidence)) or not replica.has_state
+    is_broken = bool(fault_offsets(evidence)) or not replica.has_state or replica.starts_misnamed
     covered = newest_sound_snapshot(evidence, replica.misnamed)
     if covered is not None and (is_broken or covered > log.end):
         log = log.after(covered)  # What was before the damage is not needed, or is dropped at startup.

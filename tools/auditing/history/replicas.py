@@ -16,7 +16,7 @@ from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, log_directories
-from raftlog.tools.auditing.history.log_lineages import contradicted_names, wrong_epoch_offset
+from raftlog.tools.auditing.history.log_lineages import contradicted_names, name_faults, wrong_epoch_offset
 from raftlog.tools.auditing.history.quorum_statements import (
     cut_offset,
     has_jump,
@@ -25,11 +25,14 @@ from raftlog.tools.auditing.history.quorum_statements import (
     snapshot_statements,
     voters_of,
 )
+from raftlog.tools.auditing.proof.snapshot_names import NameFault
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.uuid_text import uuid_from_text
 from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
+_OTHER_EPOCH: Final = "snapshot-epoch"
+"""Kafka does not compare the epoch of a snapshot's batches with its name."""
 _OF_COPIES: Final = frozenset({"sequence", "is_vote_lost"})
 """The members of raftlog's copies of quorum-state that the file itself does not have."""
 
@@ -47,9 +50,12 @@ class Replica:
         damaged_from: the first offset that is damaged or missing, and in no snapshot; None if there is none.
         quarantined_from: the same if it is below the durable end that raftlog's files beside the log record: raftlog
             then lets the replica neither vote nor lead. None otherwise.
-        has_state: whether its state can be loaded; not if its log starts above 0 and no readable snapshot, whose name
-            nothing contradicts, reaches that start. Without one, Kafka does not start on such a log.
-        misnamed: the snapshots of its log, on whatever replica, whose names are contradicted: by path, what does.
+        has_state: whether its state can be loaded; not if its log starts above 0 and no readable snapshot reaches that
+            start. Without one, Kafka does not start on such a log.
+        misnamed: the snapshots of its log, on whatever replica, whose names are wrong for certain: by path, why.
+        doubted: those whose names are only doubted, which are used all the same; by path.
+        starts_misnamed: whether only a misnamed snapshot reaches the start of its log: Kafka starts on it, and what was
+            before that start is not there.
     """
 
     evidence: PartitionEvidence
@@ -60,6 +66,20 @@ class Replica:
     quarantined_from: int | None = None
     has_state: bool = True
     misnamed: Mapping[str, str] = attrs.field(factory=dict)
+    doubted: Mapping[str, NameFault] = attrs.field(factory=dict)
+    starts_misnamed: bool = False
+
+    @property
+    def misled_by(self) -> str | None:
+        """The misnamed snapshot that Kafka would start from, with a wrong state or without its log; or None."""
+        newest = newest_readable_snapshot(self.evidence)
+        path = None if newest is None else self.evidence.snapshots_by_id[newest].task.path
+        return path if path in self.misnamed else None
+
+    def as_if_renamed(self) -> "Replica":
+        """Return it as it is if all names that are doubted, and prove nothing, are wrong."""
+        wrong = {path: fault.reason for path, fault in self.doubted.items() if not fault.proves}
+        return _replica(self.evidence, self.directory, {**self.misnamed, **wrong}, {})
 
     @property
     def key(self) -> ReplicaKey | None:
@@ -81,15 +101,20 @@ def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:
     """Return the replicas of raft logs among the evidence, the most up-to-date first."""
     directories = log_directories(evidence)
     logs = [each for each in evidence if each.is_raft]
-    misnamed = _misnamed(logs, directories)
-    found = [_replica(each, directories[each.place.log_directory], misnamed) for each in logs]
+    faults = _name_faults(logs, directories)
+    found = []
+    for each in logs:
+        of_log = faults[each.place.log_directory]
+        misnamed = {path: fault.reason for path, fault in of_log.items() if fault.is_certain}
+        doubted = {path: fault for path, fault in of_log.items() if not fault.is_certain}
+        found.append(_replica(each, directories[each.place.log_directory], misnamed, doubted))
     return sorted(found, key=lambda replica: replica.end, reverse=True)
 
 
-def _misnamed(
+def _name_faults(
     logs: Iterable[PartitionEvidence], directories: Mapping[str, DirectoryIdentity]
-) -> Mapping[str, Mapping[str, str]]:
-    """Return, by log directory, the misnamed snapshots of all replicas of its log.
+) -> Mapping[str, Mapping[str, NameFault]]:
+    """Return, by log directory, the snapshots of all replicas of its log whose names are contradicted or doubted.
 
     Two clusters may have one log of each name: their timestamps say nothing about each other.
     """
@@ -97,18 +122,20 @@ def _misnamed(
     for log in logs:
         cluster_id = directories[log.place.log_directory].cluster_id
         groups.setdefault((log.place.topic_partition, cluster_id), []).append(log)
-    found: dict[str, Mapping[str, str]] = {}
+    found: dict[str, Mapping[str, NameFault]] = {}
     for of_one_name in groups.values():
         for group in by_history(of_one_name, lambda log: log):
-            wrong = contradicted_names(group)
-            found |= {log.place.log_directory: wrong for log in group}
+            faults = name_faults(group)
+            found |= {log.place.log_directory: faults for log in group}
     return found
 
 
 def _replica(
-    partition: PartitionEvidence, directory: DirectoryIdentity, misnamed: Mapping[str, Mapping[str, str]]
+    partition: PartitionEvidence,
+    directory: DirectoryIdentity,
+    wrong: Mapping[str, str],
+    doubted: Mapping[str, NameFault],
 ) -> Replica:
-    wrong = misnamed[partition.place.log_directory]
     end, damaged_from = log_end(partition), _damaged_from(partition, wrong)
     state = quorum_state_of(partition.small_file(FileKind.QUORUM_STATE))
     whole_end = end.offset if damaged_from is None else min(damaged_from, end.offset)
@@ -119,8 +146,10 @@ def _replica(
         end,
         state,
         damaged_from,
-        has_state=partition.start_offset <= _covered(partition, wrong),
+        has_state=partition.start_offset <= _covered(partition, ()),
         misnamed=wrong,
+        doubted=doubted,
+        starts_misnamed=_covered(partition, wrong) < partition.start_offset <= _covered(partition, ()),
     )
     if durable is None or durable <= whole_end:
         return found
@@ -180,11 +209,11 @@ def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:
 
 
 def _sound_snapshots(partition: PartitionEvidence) -> list[OffsetAndEpoch]:
-    """Return the ids of undamaged snapshots, since a node starts only from those."""
+    """Return the ids of undamaged snapshots, since a node starts only from those, and from those of a wrong name."""
     return [
         snapshot_id
         for snapshot_id, file in partition.snapshots_by_id.items()
-        if not any(map(_is_serious, file.findings))
+        if not any(_is_serious(finding) for finding in file.findings if finding.rule != _OTHER_EPOCH)
     ]
 
 

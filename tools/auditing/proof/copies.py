@@ -45,15 +45,20 @@ class ActedOn:
 
 @attrs.frozen
 class DoubtedName:
-    """A snapshot whose name is contradicted, so that its end proves nothing.
+    """A snapshot whose name is contradicted or doubted.
 
     Attributes:
         path: of the file.
         reason: what contradicts it.
+        is_certain: whether it is wrong; if not, a clock that was set back may explain what contradicts it, and the
+            snapshot stands for the records before its end.
+        proves: whether its end proves something all the same: it is then among ``Copy.snapshots``, too.
     """
 
     path: str
     reason: str
+    is_certain: bool = True
+    proves: bool = False
 
 
 @attrs.frozen
@@ -79,7 +84,9 @@ class Copy:
         has_damage: whether a batch of its log or snapshots is damaged.
         acted_on: the last of its records that a broker is known to have acted on; None if there is none above what is
             proven without brokers.
-        doubted: by id, the snapshots that are not among ``snapshots`` since something contradicts their names.
+        doubted: by id, the snapshots whose names something contradicts, for certain or not.
+        misled_by: the snapshot that Kafka would start from, if its name is wrong for certain; or None.
+        if_renamed: what it is if all names that are only doubted, and prove nothing, are wrong; None without such.
     """
 
     path: str
@@ -98,6 +105,13 @@ class Copy:
     has_damage: bool = False
     acted_on: ActedOn | None = None
     doubted: Mapping[OffsetAndEpoch, DoubtedName] = attrs.field(factory=dict)
+    misled_by: DoubtedName | None = None
+    if_renamed: "Copy | None" = None
+
+    @property
+    def wrong_names(self) -> Mapping[OffsetAndEpoch, DoubtedName]:
+        """The snapshots whose names are wrong for certain."""
+        return {snapshot_id: each for snapshot_id, each in self.doubted.items() if each.is_certain}
 
     def is_voter_of(self, voters: VoterSet) -> bool:
         """Whether it is one of some voters, by id and directory id."""
@@ -134,4 +148,5 @@ def latest_epoch(copies: Iterable[Copy]) -> int:
         seen += [copy.reach.epoch, copy.lineage.end.epoch]
         seen += [] if copy.state_epoch is None else [copy.state_epoch]
         seen += [snapshot_id.epoch for snapshot_id in copy.snapshots]
+        seen += [snapshot_id.epoch for snapshot_id, each in copy.doubted.items() if not each.is_certain]
     return max(seen)

@@ -2,6 +2,7 @@
 """The verdict: whether committed records are missing. ``docs/what-proves-what.md`` explains each reason."""
 
 import enum
+from collections.abc import Collection
 
 import attrs
 
@@ -30,6 +31,7 @@ class Reason(enum.Enum):
     LEADER_IS_SHORTER = "leader-is-shorter"
     DAMAGED_EVERYWHERE = "damaged-everywhere"
     NAME_CONTRADICTED = "name-contradicted"
+    NAME_DOUBTED = "name-doubted"
     TOO_FEW_VOTERS = "too-few-voters"
     NO_VOTERS_NAMED = "no-voters-named"
 
@@ -47,7 +49,8 @@ class Ruling:
         rests_on_flush: whether the verdict holds only if the last leader has not lost, in a power cut, records that it
             counted before it had flushed them.
         rests_on_voters: whether it holds only if there was no change of voters that no log here has seen.
-        doubted: for ``NAME_CONTRADICTED``, the snapshots by whose names something would be missing, by path.
+        doubted: for ``NAME_CONTRADICTED`` and ``NAME_DOUBTED``, the snapshots by whose names something would be
+            missing, by path.
     """
 
     verdict: QuorumVerdict
@@ -61,6 +64,9 @@ class Ruling:
 
 def rule(case: Case) -> Ruling:
     """Give the verdict on a quorum."""
+    unsettled = _unsettled(case)
+    if unsettled:
+        return Ruling(QuorumVerdict.UNKNOWN, Reason.NAME_DOUBTED, None, case.proven, doubted=unsettled)
     found = _missing(case)
     if found is not None:
         reason, missing_from, must_hold = found
@@ -85,11 +91,44 @@ def rule(case: Case) -> Ruling:
     )
 
 
+def _unsettled(case: Case) -> tuple[DoubtedName, ...]:
+    """Return the snapshots on whose doubted names it depends whether something is missing; none if it does not.
+
+    They are taken to be wrong, all of them, and each alone to be right, and then all.
+    """
+    doubted = {
+        each.path: each
+        for copy in case.copies
+        for each in copy.doubted.values()
+        if not each.is_certain and not each.proves
+    }
+    if not doubted:
+        return ()
+    all_wrong = Case([each.if_renamed or each for each in case.copies], case.leader_id)
+    is_missing = [_missing(case) is not None, _missing(all_wrong) is not None]
+    by_path = {path: _missing(_if_right(case, [path])) is not None for path in doubted}
+    is_missing += [*by_path.values(), _missing(_if_right(case, doubted)) is not None]
+    if all(is_missing) or not any(is_missing):
+        return ()
+    names = sorted(path for path in doubted if by_path[path] != is_missing[1]) or sorted(doubted)
+    return tuple(doubted[path] for path in names)
+
+
+def _if_right(case: Case, paths: Collection[str]) -> Case:
+    """Return the case if some names that are doubted are right, and the others are wrong."""
+    copies = []
+    for copy in case.copies:
+        right = {at: each.path for at, each in copy.doubted.items() if not each.is_certain and each.path in paths}
+        trusting = attrs.evolve(copy, snapshots={**copy.snapshots, **right})
+        copies.append(trusting if right or copy.if_renamed is None else copy.if_renamed)
+    return Case(copies, case.leader_id)
+
+
 def _doubted_losses(case: Case) -> tuple[DoubtedName, ...]:
     """Return the snapshots by each of whose names alone something would be missing, though it is contradicted."""
     found: dict[str, DoubtedName] = {}
     for copy in case.copies:
-        for snapshot_id, doubted in copy.doubted.items():
+        for snapshot_id, doubted in copy.wrong_names.items():
             trusting = attrs.evolve(copy, snapshots={**copy.snapshots, snapshot_id: doubted.path})
             copies = [trusting if each is copy else each for each in case.copies]
             if _is_conflicting(case, copy, snapshot_id) or _missing(Case(copies, case.leader_id)) is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import attrs
 import pytest
 
+from raftlog.invariants import present
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.evidence import BatchSeen, PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
@@ -289,12 +290,18 @@ def renamed(log: MadeLog, end: int, true_end: int) -> MadeLog:
     return log.snapshot(end, epoch=log.epoch, named=voters(*THREE), true_end=true_end)
 
 
+def known_at(log: MadeLog, end: int) -> MadeLog:
+    """The record before an offset, and the one at it, are known, as the ends of snapshots are."""
+    log.snapshot_batches.append(BatchSeen(end, end - 1, end - 1, 1, START_MS + end - 1, 0, START_MS + end))
+    return log
+
+
 @pytest.mark.parametrize(
     ("true_end", "reason"),
-    [(300, Reason.VOTERS_LACK_PROVEN), (206, Reason.VOTERS_LACK_PROVEN), (204, Reason.NAME_CONTRADICTED)],
+    [(300, Reason.VOTERS_LACK_PROVEN), (206, Reason.VOTERS_LACK_PROVEN), (204, Reason.NAME_DOUBTED)],
 )
-def test_a_renamed_snapshot_proves_no_loss(true_end: int, reason: Reason) -> None:
-    """Its header is older than records of the log before the end in its name; one that is newer proves what it says."""
+def test_a_snapshot_that_may_be_renamed_proves_no_loss(true_end: int, reason: Reason) -> None:
+    """Its header is older than a record before the end in its name: it was renamed, or a clock was set back since."""
     logs = [log_of(each, 205) for each in THREE]
     renamed(logs[0], 300, true_end)
     view = view_of(*(node(log, epoch=1) for log in logs))
@@ -302,34 +309,94 @@ def test_a_renamed_snapshot_proves_no_loss(true_end: int, reason: Reason) -> Non
     path = logs[0].others[1].task.path
 
     assert judgement.ruling.reason is reason
-    is_doubted = reason is Reason.NAME_CONTRADICTED
+    is_doubted = reason is Reason.NAME_DOUBTED
     assert judgement.ruling.verdict is (QuorumVerdict.UNKNOWN if is_doubted else QuorumVerdict.MISSING)
     assert [each.path for each in judgement.ruling.doubted] == ([path] if is_doubted else [])
     assert judgement.proven == OffsetAndEpoch(205 if is_doubted else 300, 1)
+    assert present(judgement.seed, "a seed").path == "n1"
     if is_doubted:
-        assert (ids(judgement.start), ids(judgement.stay_down)) == ([2, 3], [1])
-        assert f"move {path} out of its directory" in said(view)
-        assert "May be lost" not in said(view)
+        assert (judgement.way, judgement.start, ids(judgement.stay_down)) == (Way.SETTLE_NAMES, (), [1, 2, 3])
+        assert "a clock was set back between the offsets 204 and 300" in said(view)
+        assert "offsets 205 to 299 may be in this file alone: keep it" in said(view)
+        assert "rewrite-voters" not in said(view)
+        assert "Never start" not in said(view)
 
 
-def test_other_replicas_contradict_a_name() -> None:
-    """A node whose log is gone has nothing beside its snapshot that could: the logs of others have."""
+def test_a_renamed_snapshot_proves_no_loss() -> None:
+    """A log that has the record before the end in its name, with another time, says so for certain."""
+    logs = [MadeLog(node=f"n{each}") for each in (*THREE, 9)]
+    for log, count in zip(logs, (204, 204, 204, 399), strict=True):
+        log.lead(4, THREE)
+        log.data(count)
+    known_at(logs[3], 300)
+    renamed(logs[0], 300, 100)
+    view = view_of(*(node(log, epoch=1, leader=4) for log in logs))
+    judgement = view.judgement
+    path = logs[0].others[0].task.path
+
+    assert judgement.ruling.reason is Reason.NAME_CONTRADICTED
+    assert [each.path for each in judgement.ruling.doubted] == [path]
+    assert judgement.proven == OffsetAndEpoch(205, 1)
+    assert 1 not in ids(judgement.start)
+    assert f"move {path} out of its directory" in said(view)
+
+
+def test_other_replicas_doubt_a_name() -> None:
+    """What only another log knows is reported at the snapshot all the same, as suspicious."""
+    other = log_of(1, 205)
+    renamed(other, 300, 100)
+    path = other.others[-1].task.path
+
+    def rules(longer: MadeLog) -> list[str]:
+        found = judge_directories([*node(other, epoch=1), *node(longer, epoch=1)])
+        return [each.rule for each in found if each.path == path]
+
+    known = known_at(log_of(2, 400), 300)
+    assert (rules(log_of(2, 250)), rules(known)) == ([], ["snapshot-timestamp"])
+    other.epochs[-1] = attrs.evolve(other.epochs[-1], end_offset=50, last_timestamp=START_MS + 49)
+    other.end_offset = 50
+    assert rules(log_of(2, 250)) == ["snapshot-order"]
+
+
+@pytest.mark.parametrize("opens_at", [1, 0])
+def test_logs_of_another_lineage_doubt_no_name(opens_at: int) -> None:
+    """An epoch that was begun elsewhere, or whose beginning is gone, has other records: its times say nothing."""
     alone = MadeLog(node="n9", start_offset=300)
     renamed(alone, 300, 100)
-    view = view_of(*(node(log_of(each, 205), epoch=1) for each in THREE), node(alone, epoch=1))
+    logs = [log_of(each, 205) for each in THREE]
+    if not opens_at:
+        alone.lead(9, THREE, epoch=1)
+    view = view_of(*(node(log, epoch=1) for log in logs), node(alone, epoch=1))
 
-    assert view.judgement.ruling.reason is Reason.NAME_CONTRADICTED
-    assert "contradicted by offset 204 of epoch 1" in said(view)
-    findings = list(judge_directories([*node(log_of(1, 205), epoch=1), *node(alone, epoch=1)]))
-    assert [each.path for each in findings if each.rule == "snapshot-timestamp"] == [alone.others[0].task.path]
+    assert view.judgement.ruling.reason is Reason.VOTERS_LACK_PROVEN
+    assert all(not copy.doubted for copy in view.judgement.copies)
 
 
 def test_a_renamed_snapshot_that_changes_nothing() -> None:
     """A name that says no more than what is proven anyway leaves the verdict, but its node stays down."""
     logs = [log_of(each, 205) for each in THREE]
     renamed(logs[0], 150, 100)
-    logs[0].snapshot_batches.append(BatchSeen(150, 149, 149, 1, START_MS + 149, 0))
+    known_at(logs[0], 150)
     judgement = view_of(*(node(log, epoch=1) for log in logs)).judgement
 
     assert judgement.ruling.reason is Reason.ENOUGH_VOTERS
     assert (ids(judgement.start), ids(judgement.stay_down)) == ([2, 3], [1])
+
+
+def test_a_log_that_starts_after_a_misnamed_snapshot() -> None:
+    """Kafka starts on it, and would elect it; what was before is not there, so it stays down until that is moved."""
+    logs = [log_of(each, 205) for each in THREE]
+    tail = MadeLog(node="n1", start_offset=150)
+    tail.data(55)
+    tail.lead(1, THREE, epoch=2)
+    renamed(tail, 150, 100)
+    tail.others[0] = attrs.evolve(
+        tail.others[0], findings=(Finding(tail.others[0].task.path, "snapshot-epoch", "of another epoch", 0),)
+    )
+    view = view_of(*(node(log, epoch=2) for log in (tail, *logs[1:])))
+    member = next(each for each in view.members if each.path == "n1")
+
+    assert (member.has_state, member.is_misled, view.stateless) == (True, True, 0)
+    assert ids(view.judgement.start) == [2, 3]
+    assert f"Before node 1 (n1) starts, move {tail.others[0].task.path} out of its directory" in said(view)
+    assert "Without its state" not in said(view)

@@ -54,7 +54,9 @@ def evidence_of(files: Files) -> list[PartitionEvidence]:
         if files.start < end <= len(files.log) and end - 1 != files.rotten:
             position = (end - 1 - files.start) * BATCH_BYTES
             last = files.log[end - 1]
-            log.snapshot_batches.append(BatchSeen(end, end - 1, end - 1, last.epoch, START_MS + end - 1, position))
+            is_followed = end < len(files.log) and end != files.rotten
+            times = START_MS + end - 1, position, START_MS + end if is_followed else -1
+            log.snapshot_batches.append(BatchSeen(end, end - 1, end - 1, last.epoch, *times))
     if files.state is not None:
         log.state(*files.state)
     return [log_directory(files.path, files.key[0], _directory_id(files.key[1])), log.evidence(*findings)]

@@ -20,7 +20,8 @@ Snapshot = tuple[str, int, int]
 class Log:
     """What one directory has: the epoch at each known offset, and what an election compares.
 
-    ``names`` are the ends and epochs in the names of snapshots that prove something, ``doubted`` those of the others.
+    ``names`` are the ends and epochs in the names of snapshots that prove something, ``wrong`` those that are wrong for
+    certain, and ``doubted`` those that are not, and prove nothing: it has what they stand for.
     """
 
     files: Files
@@ -32,6 +33,7 @@ class Log:
     can_start: bool
     voters: list[tuple[int, tuple[Key, ...], bool]]
     names: list[tuple[int, int]]
+    wrong: list[tuple[int, int]]
     doubted: list[tuple[int, int]]
 
     def last(self) -> Point:
@@ -59,7 +61,7 @@ class Log:
         return self.voters_below(max(self.end[1], 1))
 
 
-def read(files: Files, wrong: frozenset[Snapshot] = frozenset()) -> Log:
+def read(files: Files, wrong: frozenset[Snapshot] = frozenset(), unproven: frozenset[Snapshot] = frozenset()) -> Log:
     """Read a directory as a node does when it starts, which takes all names of snapshots for right."""
     snapshots = [(at, epoch) for at, epoch, _ in files.snapshots if (files.path, at, epoch) not in wrong]
     end = len(files.log) if files.rotten is None else files.rotten
@@ -70,14 +72,15 @@ def read(files: Files, wrong: frozenset[Snapshot] = frozenset()) -> Log:
         epochs, end, own = {newest[1] - 1: newest[0]}, newest[1], newest
     claimed = max([own, *((epoch, at) for at, epoch, _ in files.snapshots)])
     covered = max((at for at, _ in snapshots), default=0)
-    can_start = files.start <= covered
+    can_start = files.start <= max((at for at, _, _ in files.snapshots), default=0)
+    is_covered = files.start <= covered
     whole_end, reach, is_known = end, own, True
-    if not can_start:
+    if not is_covered:
         whole_end = covered
         epochs = {at - 1: epoch for at, epoch in snapshots if at == covered}
     rot = files.rotten
     is_lost = rot is not None and max(rot + 1, _readable_end(files)) > covered
-    if not can_start or (is_lost and rot is not None):
+    if not is_covered or (is_lost and rot is not None):
         whole_end = whole_end if not can_start else covered
         if can_start and rot is not None:
             whole_end = max(rot, covered)
@@ -88,8 +91,10 @@ def read(files: Files, wrong: frozenset[Snapshot] = frozenset()) -> Log:
         reach = (max([epochs.get(whole_end - 1, -1), *seen[-1:]]), max(_readable_end(files), whole_end))
         is_known = reach[1] > whole_end
     voters = sorted(_named(files, claimed[1], snapshots))
-    doubted = [(at, epoch) for at, epoch, _ in files.snapshots if (at, epoch) not in snapshots]
-    return Log(files, epochs, whole_end, claimed, reach, is_known, can_start, voters, snapshots, doubted)
+    dropped = [(at, epoch) for at, epoch, _ in files.snapshots if (at, epoch) not in snapshots]
+    doubted = [each for each in snapshots if (files.path, *each) in unproven]
+    names = [each for each in snapshots if each not in doubted]
+    return Log(files, epochs, whole_end, claimed, reach, is_known, can_start, voters, names, dropped, doubted)
 
 
 def _readable_end(files: Files) -> int:
@@ -109,31 +114,56 @@ def _named(files: Files, end: int, snapshots: Sequence[tuple[int, int]]) -> Iter
     yield from ((at, ids, False) for at in readable if files.log[at].opens and at < first)
 
 
-def misnamed(given: Sequence[Files]) -> frozenset[Snapshot]:
-    """The snapshots whose names are contradicted.
+def misnamed(given: Sequence[Files]) -> tuple[frozenset[Snapshot], frozenset[Snapshot]]:
+    """The snapshots whose names are wrong for certain, and those that are doubted, and prove nothing.
 
     The time of a record is its offset, and the header of a snapshot has the time of the last record in it. Of a log,
-    the first and the last record of each epoch are known, and those before the ends of its snapshots.
+    the first and the last record of each epoch are known, and those before and after the ends of its snapshots. Times
+    of one epoch are compared between logs that begin it with the same record, and else within a directory.
     """
-    known = {point for files in given for point in _seen(files)}
-    found, left = set(), []
-    for files in given:
-        for end, epoch, _ in files.snapshots:
-            sound = {at: each.epoch for at, each in enumerate(files.log) if files.start <= at < _sound_end(files)}
-            last = files.true_end(end, epoch) - 1
-            times = [at for of, at in known if of == epoch]
-            if apart(sound, {end - 1: epoch}) is not None:
-                found.add((files.path, end, epoch))
-            is_confirmed = end - 1 in times and end - 1 == last
-            if any(at > last if at < end else at < last for at in times) or (end - 1 in times and not is_confirmed):
-                found.add((files.path, end, epoch))
-            else:
-                left.append((epoch, end, files.path, last, is_confirmed))
-    for one, other in itertools.combinations(sorted(left), 2):
-        if one[0] == other[0] and one[1] < other[1] and one[3] > other[3] and not (one[4] and other[4]):
-            epoch, end, path, *_ = one if other[4] else other
-            found.add((path, end, epoch))
-    return frozenset(found)
+    names = [(files, end, epoch) for files in given for end, epoch, _ in files.snapshots]
+    anywhere = {at for files in given for _, at in _seen(files)} | {at for files in given for at in _after_ends(files)}
+    wrong, doubted, confirmed = set(), set(), set()
+    for files, end, epoch in names:
+        last = files.true_end(end, epoch) - 1
+        sound = {at: each.epoch for at, each in enumerate(files.log) if files.start <= at < _sound_end(files)}
+        times = [
+            at for other in given if _may_compare(files, other, epoch, given) for of, at in _seen(other) if of == epoch
+        ]
+        is_of_batch_after = last == end and end in anywhere and bool(times)
+        is_fact = end - 1 in times and last != end - 1 and not is_of_batch_after
+        if apart(sound, {end - 1: epoch}) is not None or (is_fact and (end in anywhere or last < end - 1)):
+            wrong.add((files.path, end, epoch))
+        elif is_fact or (not is_of_batch_after and any(at > last if at < end else at < last for at in times)):
+            doubted.add((files.path, end, epoch))
+        if end - 1 in times and (last == end - 1 or is_of_batch_after):
+            confirmed.add((files.path, end, epoch))
+    for (files, end, epoch), (others, other_end, other_epoch) in itertools.permutations(names, 2):
+        one, other = (files.path, end, epoch), (others.path, other_end, other_epoch)
+        if (
+            epoch != other_epoch
+            or end >= other_end
+            or {one, other} & wrong
+            or not _may_compare(files, others, epoch, given)
+        ):
+            continue
+        if files.true_end(end, epoch) > others.true_end(other_end, epoch) and not {one, other} <= confirmed:
+            doubted |= {other} - confirmed
+    return frozenset(wrong), frozenset(doubted)
+
+
+def _may_compare(one: Files, other: Files, epoch: int, given: Sequence[Files]) -> bool:
+    found = {_opening(files, epoch) for files in given} - {None}
+    return len(found) < 2 and (one is other or _opening(one, epoch) == _opening(other, epoch) != None)  # noqa: E711
+
+
+def _opening(files: Files, epoch: int) -> int | None:
+    sound = range(files.start, _sound_end(files))
+    return next((at for at in sound if files.log[at].epoch == epoch and files.log[at].opens), None)
+
+
+def _after_ends(files: Files) -> Iterator[int]:
+    return (end for end, _, _ in files.snapshots if files.start < end < _sound_end(files) and end - 1 >= files.start)
 
 
 def _sound_end(files: Files) -> int:
@@ -209,18 +239,32 @@ class Answer:
 
 def answer(given: Sequence[Files], leader: int | None) -> Answer:
     """Judge directories."""
-    wrong = misnamed(given)
-    logs = [read(files, wrong) for files in given]
+    wrong, unproven = misnamed(given)
+    logs = [read(files, wrong, unproven) for files in given]
     found = _judged(logs, leader)
+    if unproven and _is_unsettled(logs, [read(files, wrong | unproven) for files in given], leader):
+        return replace(found, verdict="unknown")
     if found.verdict == "nothing-missing":
         trusting = (
             [replace(each, names=[*each.names, name]) if each is log else each for each in logs]
             for log in logs
-            for name in log.doubted
+            for name in log.wrong
         )
         if any(_judged(each, leader).verdict == "missing" for each in trusting):
             return replace(found, verdict="unknown")
     return found
+
+
+def _is_unsettled(logs: Sequence[Log], if_renamed: Sequence[Log], leader: int | None) -> bool:
+    """Whether it depends on doubted names if something is missing: all are wrong, or one is right, or all are."""
+    readings: list[Sequence[Log]] = [logs, [pair[bool(pair[0].doubted)] for pair in zip(logs, if_renamed, strict=True)]]
+    for index, log in enumerate(logs):
+        for name in log.doubted:
+            one = list(readings[1])
+            one[index] = replace(log, names=[*log.names, name])
+            readings.append(one)
+    readings.append([replace(log, names=[*log.names, *log.doubted]) for log in logs])
+    return len({_judged(each, leader).verdict == "missing" for each in readings}) == 2
 
 
 def _judged(logs: Sequence[Log], leader: int | None) -> Answer:
@@ -245,7 +289,7 @@ def _latest(logs: Iterable[Log]) -> int:
     seen = [-1]
     for each in logs:
         seen += [each.reach[0], *each.epochs.values()]
-        seen += [epoch for _, epoch in each.names]
+        seen += [epoch for _, epoch in [*each.names, *each.doubted]]
         seen += [] if each.files.state is None else [each.files.state[0]]
     return max(seen)
 
