@@ -19,8 +19,9 @@ from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.log_lineages import contradicted_names
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.replicas import static_voters, usable_snapshots
-from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
+from raftlog.tools.auditing.history.verdict_words import offsets_text, point_text, proof_text, quorum_verdict
 from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.lineage import parting
 from raftlog.tools.auditing.survey.version_rules import PartOfFile, any_sets_version
 from raftlog.tools.repair.evidence_of_sources import check_clusters
 from raftlog.tools.repair.reviewing import findings_of, is_serious
@@ -66,15 +67,23 @@ class SalvageRequest:
 
 
 def _of_lineages(view: QuorumView, evidence: Sequence[PartitionEvidence]) -> tuple[QuorumView, frozenset[str]]:
-    """Return the view without the replicas that have no lineage, if two are proven only with these, and their paths.
+    """Return the view without the replicas of control records alone that contradict the others, and their paths.
 
     A new disk that was formatted as a quorum of its own has elected itself: with epochs, and without anything to lose.
+    Only what parts from the lineage that the others prove is left out: other empty logs have seen epochs that count.
     """
     if view.judgement.conflict is None:
         return view, frozenset()
-    empty = frozenset(each.place.log_directory for each in evidence if each.is_raft and not _has_lineage(each))
-    rest = quorum_view([each for each in evidence if each.place.log_directory not in empty])
-    return (view, frozenset()) if rest is None or rest.judgement.conflict is not None else (rest, empty)
+    empty = {each.place.log_directory for each in evidence if each.is_raft and not _has_lineage(each)}
+    others = quorum_view([each for each in evidence if each.place.log_directory not in empty])
+    if others is None or others.judgement.conflict is not None:
+        return view, frozenset()
+    kept = others.judgement.lineage
+    apart = frozenset(
+        copy.path for copy in view.judgement.copies if copy.path in empty and parting(copy.lineage, kept) is not None
+    )
+    rest = quorum_view([each for each in evidence if each.place.log_directory not in apart])
+    return (view, frozenset()) if rest is None or rest.judgement.conflict is not None else (rest, apart)
 
 
 def _has_lineage(log: PartitionEvidence) -> bool:
@@ -158,8 +167,12 @@ class _Planning:
             "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
             tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses)),
             found.merged.conflicts,
-            (*self._left_out_words(), *dropped_words(found, chosen, self._names, self._witnesses)),
-            tuple(doubted_words(found, chosen, self._names)),
+            (
+                *self._left_out_words(),
+                *self._name_words(chosen, is_certain=True),
+                *dropped_words(found, chosen, self._names, self._witnesses),
+            ),
+            (*self._name_words(chosen, is_certain=False), *doubted_words(found, chosen, self._names)),
             sets_version,
             replacements,
             tuple(sorted(offset for offset in request.replace if offset < chosen.start_offset)),
@@ -207,6 +220,16 @@ class _Planning:
         for source in self._sources:
             if source.directory in self._without_lineage:
                 yield f"{source.directory} has no record of metadata, but a LeaderChange that contradicts the others."
+
+    def _name_words(self, chosen: Chosen, *, is_certain: bool) -> Iterator[str]:
+        """Yield the snapshots whose names are wrong for certain, or only doubted, and what may be lost with them."""
+        for copy in self._view.judgement.copies:
+            for snapshot_id, each in copy.doubted.items():
+                if each.is_certain == is_certain:
+                    is_above = snapshot_id.offset > chosen.end.offset
+                    lost = offsets_text(chosen.end.offset, snapshot_id.offset) if is_above else ""
+                    above = f"; by that name, {lost} may be lost: keep it" if is_above else ""
+                    yield f"snapshot {each.path}: {each.reason}{above}."
 
     def _snapshots(self) -> Iterator[FoundSnapshot]:
         """Yield the sound snapshots whose names nothing contradicts."""

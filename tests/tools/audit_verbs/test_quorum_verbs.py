@@ -354,3 +354,15 @@ def test_a_snapshot_under_the_name_of_another(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "is contradicted" in refused.messages
     assert str(wrong) in refused.messages
+
+
+def test_a_state_names_the_snapshots_of_doubted_names(tmp_path: Path) -> None:
+    """The state comes from what is here, and standard error says which file may have more."""
+    shutil.copytree(GOLDEN / "wire" / "data" / "n1", tmp_path / "n1")
+    log = tmp_path / "n1" / "__cluster_metadata-0"
+    name = log / "00000000000000000237-0000000004.checkpoint"
+    renamed = name.rename(log / "00000000000000000900-0000000004.checkpoint")
+
+    outcome = run("state", tmp_path)
+    assert f"Doubted name: snapshot {renamed}; it is used" in outcome.messages
+    assert "a clock was set back" in outcome.messages

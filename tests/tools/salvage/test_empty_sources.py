@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources without a record of metadata: a new disk has no lineage, and refuses no salvage of what others have."""
+"""Sources of control records alone: a new disk has no lineage, and refuses no salvage of what others have."""
 
+import json
 import shutil
 import uuid
 from pathlib import Path
@@ -13,6 +14,7 @@ from raftlog.records.messages.control import VotersRecord
 from raftlog.uuid_text import uuid_to_text
 from tests.golden_files import GOLDEN
 from tests.planted.segments import Segment, with_control, with_epoch
+from tests.tools.console import run
 from tests.tools.repair.repaired import LOG
 from tests.tools.salvage.salvaged import FIRST, apply, content, plan
 
@@ -112,3 +114,40 @@ def test_a_lineage_with_records_still_refuses(tmp_path: Path) -> None:
 
     assert planned.exit_code == 1
     assert "two lineages are proven" in planned.messages
+
+
+def test_only_what_contradicts_the_others_is_left_out(tmp_path: Path) -> None:
+    """An empty log beside it stays a source, with what its quorum-state has seen."""
+    wrong = led_alone(new_disk(tmp_path / "new", state_of="n3"), 9)
+    innocent = new_disk(tmp_path / "empty")
+    state = json.loads((GROUND / "n3" / LOG / "quorum-state").read_text())
+    (innocent / LOG / "quorum-state").write_text(json.dumps({**state, "leaderEpoch": 9}))
+    planned = plan(GROUND / "n1", wrong, innocent, file=tmp_path / "plan.json")
+
+    assert planned.exit_code == 0, planned.messages
+    dropped = content(tmp_path / "plan.json")["dropped"]
+    assert [line for line in dropped if str(wrong) in line]
+    assert not [line for line in dropped if str(innocent) in line]
+
+
+def test_snapshots_of_a_wrong_or_doubted_name_are_listed(tmp_path: Path) -> None:
+    """With the reason, what may be lost by the name, and what to do with nodes that have more."""
+    root = GOLDEN / "wire" / "data"
+    node = tmp_path / "n1"
+    shutil.copytree(root / "n1", node)
+    doubted = node / LOG / f"{900:020}-{4:010}.checkpoint"
+    (node / LOG / f"{237:020}-{4:010}.checkpoint").rename(doubted)
+    wrong = node / LOG / f"{237:020}-{4:010}.checkpoint"
+    (node / LOG / f"{198:020}-{4:010}.checkpoint").rename(wrong)
+    planned = plan(node, root / "n3", root / "n4", file=tmp_path / "plan.json")
+
+    assert planned.exit_code == 0, planned.messages
+    found = content(tmp_path / "plan.json")
+    assert [line for line in found["dropped"] if f"snapshot {wrong}: its last contained timestamp" in line]
+    [line] = [line for line in found["doubted"] if str(doubted) in line]
+    assert "a clock was set back" in line
+    assert f"by that name, offsets {found['end_offset']} to 899 may be lost: keep it" in line
+    text = run("salvage", node, root / "n3", root / "n4", "--plan", tmp_path / "again.json", "-j1").text
+    assert f"Not used: snapshot {wrong}" in text
+    assert f"Nothing vouches for its place or epoch: {line}" in text
+    assert f"Records at offset {found['end_offset']} and above, and those of other lineages, are given up." in text
