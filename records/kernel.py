@@ -28,8 +28,11 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_Resize
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.object import PyObject
+    from cython.cimports.cpython.ref import Py_INCREF
+    from cython.cimports.cpython.tuple import PyTuple_GetItem, PyTuple_SetItem
     from cython.cimports.crc_instruction import crc32c_by_instruction, prepare_crc_instruction
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.python_objects import PyObject_GC_UnTrack, PyType_GenericAlloc, PyTypeObject
 
 RULE_IDS = (
     "",
@@ -3060,3 +3063,227 @@ def skip_uneventful(
             index += 1
     _require(start >= 0, _NO_BATCH)
     return index - first, next_offset
+
+
+KEPT = 0
+"""A field of an entry stays as it was."""
+COUNTED = 1
+"""It is one more than it was."""
+GIVEN = 2
+"""It is an object that all records of the shape have."""
+NUMBER = 3
+"""It is a big-endian, signed integer of 1, 2 or 4 bytes in the record."""
+MAPPED = 4
+"""It is what a dict has for bytes of the record."""
+
+_KEPT = cython.declare(cython.longlong, KEPT)
+_COUNTED = cython.declare(cython.longlong, COUNTED)
+_GIVEN = cython.declare(cython.longlong, GIVEN)
+_NUMBER = cython.declare(cython.longlong, NUMBER)
+_OWNER_SIZE = cython.declare(cython.Py_ssize_t, 16)
+_KEY_SIZE = cython.declare(cython.Py_ssize_t, 4)
+_NO_SHAPE = "a shape that contradicts itself"
+
+
+@cython.final
+@cython.cclass
+class EntryShape:
+    """How the values of one shape set an entry, a tuple, in a dict of dicts of entries.
+
+    Args:
+        kind: the type of entries: ``tuple``, or a subclass that adds nothing to it but names.
+        expected: a value of the shape.
+        mask: as long as that; where it has the bit 1, values of the shape have the same bit.
+        owner: the position of the 16 bytes that are the key of the outer dict.
+        key: the position of the big-endian, signed 32-bit integer that is the key of the inner one.
+        fields: of an entry, each as what it becomes (``KEPT`` and so on), its position and size in the value, and the
+            object that is given, the dict, or, for a number, the one of which nothing is known, or None.
+
+    Raises:
+        ValueError: a position is not in a value, or there are no fields.
+        TypeError: something is of another type.
+    """
+
+    _kind: type[tuple[Any, ...]]
+    _expected: bytes
+    _mask: bytes
+    _owner: cython.Py_ssize_t
+    _key: cython.Py_ssize_t
+    _steps: cython.longlong[::1]
+    _objects: list[Any]
+    _is_new: cython.bint
+
+    def __init__(
+        self,
+        kind: type[tuple[Any, ...]],
+        expected: bytes,
+        mask: bytes,
+        owner: cython.Py_ssize_t,
+        key: cython.Py_ssize_t,
+        fields: Sequence[tuple[int, int, int, Any]],
+    ) -> None:
+        if type(expected) is not bytes or type(mask) is not bytes or not issubclass(kind, tuple):
+            raise TypeError(_NO_SHAPE)
+        size: cython.Py_ssize_t = len(expected)
+        _require(len(mask) == size, _NO_SHAPE)
+        _require(0 <= owner <= size - _OWNER_SIZE and 0 <= key <= size - _KEY_SIZE, _NO_SHAPE)
+        rows = as_tuple(fields)
+        _require(len(rows) > 0, _NO_SHAPE)
+        steps: list[int] = []
+        for what, position, length, item in rows:
+            _require(KEPT <= what <= MAPPED, _NO_SHAPE)
+            _require(what < NUMBER or (0 <= position <= size and 0 <= length <= size - position), _NO_SHAPE)
+            _require(what != NUMBER or length in (1, 2, 4), _NO_SHAPE)
+            if what == MAPPED and not isinstance(item, dict):
+                raise TypeError(_NO_SHAPE)
+            steps += (what, position, length)
+        self._kind = kind
+        self._expected = expected
+        self._mask = mask
+        self._owner = owner
+        self._key = key
+        self._steps = array.array("q", steps)
+        self._objects = [item for _, _, _, item in rows]
+        self._is_new = all(what >= GIVEN for what, _, _, _ in rows)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a shape does not pickle")
+
+    @cython.cfunc
+    def _fits(self, value: bytes, size: cython.Py_ssize_t) -> cython.bint:
+        """Say whether a value has the shape."""
+        if size != len(self._expected):
+            return False
+        if not cython.compiled:
+            number = int.from_bytes
+            return not (number(value) ^ number(self._expected)) & number(self._mask)
+        data: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, value))
+        expected: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, self._expected))
+        mask: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, self._mask))
+        different: cython.uint = 0
+        index: cython.Py_ssize_t
+        for index in range(size):
+            different |= (data[index] ^ expected[index]) & mask[index]
+        return different == 0
+
+    @cython.cfunc
+    def _sets(self, value: bytes, tables: dict[bytes, Any]) -> cython.bint:
+        """Set the entry that a value of the shape sets, unless that takes what is not known here; say whether it is."""
+        table: Any = tables.get(_piece(value, self._owner, _OWNER_SIZE))
+        if type(table) is not dict:
+            return False
+        entries: dict[int, Any] = table
+        key: Any = _number_in(value, self._key, _KEY_SIZE)
+        before: Any = None
+        if not self._is_new:
+            before = entries.get(key)
+            if type(before) is not self._kind or len(before) != len(self._objects):
+                return False
+        made: Any = self._made(value, before)
+        if made is None:
+            return False
+        entries[key] = made
+        return True
+
+    @cython.cfunc
+    def _made(self, value: bytes, before: Any) -> Any:
+        """Return the new entry; None if a number is the one of which nothing is known."""
+        steps: cython.longlong[::1] = self._steps
+        objects: list[Any] = self._objects
+        count: cython.Py_ssize_t = len(objects)
+        items: list[Any] = []
+        index: cython.Py_ssize_t
+        what: cython.longlong
+        item: Any
+        made: Any = None
+        if cython.compiled:
+            made = PyType_GenericAlloc(cython.cast(cython.pointer(PyTypeObject), self._kind), count)
+            PyObject_GC_UnTrack(cython.cast(cython.p_void, made))
+        for index in range(count):
+            what = steps[3 * index]
+            item = objects[index]
+            if what == _KEPT:
+                item = cython.cast(object, PyTuple_GetItem(before, index)) if cython.compiled else before[index]
+            elif what == _COUNTED:
+                item = before[index] + 1
+            elif what == _NUMBER:
+                number: Any = _number_in(value, steps[3 * index + 1], steps[3 * index + 2])
+                if item is not None and number == item:
+                    return None
+                item = number
+            elif what != _GIVEN:
+                item = item[_piece(value, steps[3 * index + 1], steps[3 * index + 2])]
+            if cython.compiled:
+                Py_INCREF(item)  # The tuple takes this reference.
+                PyTuple_SetItem(made, index, item)
+            else:
+                items.append(item)
+        return made if cython.compiled else tuple.__new__(self._kind, items)
+
+
+@cython.cfunc
+@cython.inline
+def _number_in(value: bytes, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> int:
+    """Return a big-endian, signed integer of 1, 2 or 4 bytes that is known to be in a value."""
+    if not cython.compiled:
+        return int.from_bytes(value[at : at + size], signed=True)
+    data: cython.pointer(cython.const[cython.uchar]) = (
+        cython.cast(cython.p_uchar, cython.cast(cython.p_char, value)) + at
+    )
+    if size == 1:
+        return cython.cast(cython.schar, data[0])
+    if size == 2:
+        return cython.cast(cython.short, data[0] << 8 | data[1])
+    return cython.cast(cython.int, _big_endian(data))
+
+
+def set_entries(
+    values: list[Any],
+    first: cython.Py_ssize_t,
+    shapes: list[Any],
+    tables: dict[bytes, Any],
+) -> int:
+    """Set the entries of values in a row, up to one that has none of some shapes, or whose effect is not known.
+
+    That is one that changes an entry that is not there, or in an inner table that is not there or is no plain dict, or
+    has a number of which nothing is known. It has no effect here.
+
+    Args:
+        values: of records, bytes or None.
+        first: the index of the value to start with.
+        shapes: a tuple of shapes for each size of a value in bytes, from 0; a value has the first one that it fits.
+        tables: to change.
+
+    Returns:
+        The index of the value without an effect; that after the last one if there is none.
+
+    Raises:
+        ValueError: the index is negative.
+        TypeError: an argument is of another type.
+    """
+    at: cython.Py_ssize_t = first
+    size: cython.Py_ssize_t
+    _require(first >= 0, "a value that is not there")
+    while at < len(values):
+        found: Any = values[at]
+        if type(found) is not bytes:
+            break
+        value: bytes = found
+        size = len(value)
+        if size >= len(shapes):
+            break
+        candidates: tuple[Any, ...] = shapes[size]
+        is_set: cython.bint = False
+        index: cython.Py_ssize_t = 0
+        while index < len(candidates):
+            shape: EntryShape = candidates[index]
+            if shape is None:
+                raise TypeError(_NO_SHAPE)
+            index += 1
+            if shape._fits(value, size):
+                is_set = shape._sets(value, tables)
+                break
+        if not is_set:
+            break
+        at += 1
+    return at

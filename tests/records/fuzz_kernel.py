@@ -196,9 +196,33 @@ class Fuzzer:
             if len(batch) != len(header) + size:
                 raise AssertionError(f"{len(batch)} bytes, and {size} were said")
             self._wrong_encoding(prepared, size)
+        self._set_entries()
         _refusable(kernel.room, chance.choice(SIZES))
         _refusable(kernel.room, -chance.choice((1, 7, 2**31, 2**63)))
         _refusable(kernel.read_headers, chance.randbytes(9), chance.choice(_NUMBERS), chance.choice((1, 2, 2**40)))
+
+    def _set_entries(self) -> None:
+        """Set entries by a shape, perhaps an impossible one, from values that may have it; tables may be anything."""
+        kernel, chance = COMPILED, self.chance
+        size = chance.choice((0, 15, 20, 21, 40))
+        expected, mask = bytes(size), chance.choice((bytes(size), bytes(max(0, size - chance.choice((0, 0, 1))))))
+        positions = (0, 0, 1, size - 16, size - 4, size - 1, size, *_NUMBERS)
+        tables: dict[bytes, Any] = {bytes(16): chance.choice(({}, {0: (1, 2)}, {0: (1,)}, {0: None}, None))}
+        fields = [
+            (chance.choice((0, 1, 2, 3, 4, 5)), chance.choice(positions), chance.choice((0, 1, 2, 4, 3)), item)
+            for item in chance.choices(
+                ({bytes(1): 1, bytes(2): 2}, _Sums(), None, 0, "x"), k=chance.choice((0, 1, 2, 2))
+            )
+        ]
+        owner, key = chance.choice(positions), chance.choice(positions)
+        shape = _refusable(kernel.EntryShape, tuple, expected, mask, owner, key, fields)
+        shapes = [chance.choice(((), (shape,), (shape, shape))) for _ in range(chance.choice((0, size, size + 1, 60)))]
+        values = [chance.choice((expected, expected, bytes(size + 1), chance.randbytes(size), None)) for _ in range(3)]
+        try:
+            kernel.set_entries(values, chance.choice((0, 0, 0, 1, *_NUMBERS)), shapes, tables)
+        except (*_REFUSALS, KeyError):
+            return
+        repr(tables)
 
     def _wrong_encoding(self, prepared: Any, size: int) -> None:
         chance = self.chance
@@ -227,6 +251,11 @@ def _refusable(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except _REFUSALS:
         return None
+
+
+class _Sums(dict[bytes, int]):
+    def __missing__(self, data: bytes) -> int:
+        return sum(data)
 
 
 class _nothing:  # noqa: N801
