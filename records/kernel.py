@@ -1380,6 +1380,35 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
     return data[position : position + size]
 
 
+def pieces(
+    data: bytes, positions: cython.const[cython.int][::1], sizes: cython.const[cython.int][::1]
+) -> list[bytes | None]:
+    """Copy keys or values.
+
+    Args:
+        data: the bytes that positions refer to.
+        positions, sizes: of the rows; size -1 is null, which is None.
+
+    Raises:
+        ValueError: a row is not in the data, or there are more or fewer sizes than positions.
+    """
+    rows: cython.Py_ssize_t = len(positions)
+    row: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    found: list[Any] = []
+    _require(len(sizes) == rows, "columns of different lengths")
+    if not cython.compiled:
+        last = len(data)
+        return [
+            None if size < 0 else data[at : at + size] if 0 <= at <= last - size else _piece(data, at, size)
+            for at, size in zip(positions, sizes, strict=True)
+        ]
+    for row in range(rows):
+        size = sizes[row]
+        found.append(None if size < 0 else _piece(data, positions[row], size))
+    return found
+
+
 @cython.freelist(64)
 @cython.final
 @cython.cclass
@@ -3088,7 +3117,7 @@ _NO_SHAPE = "a shape that contradicts itself"
 @cython.final
 @cython.cclass
 class EntryShape:
-    """How the values of one shape set an entry, a tuple, in a dict of dicts of entries.
+    """How the values of one shape set an entry, a tuple, in a dict of dicts of entries, or that they have no effect.
 
     Args:
         kind: the type of entries: ``tuple``, or a subclass that adds nothing to it but names.
@@ -3097,10 +3126,11 @@ class EntryShape:
         owner: the position of the 16 bytes that are the key of the outer dict.
         key: the position of the big-endian, signed 32-bit integer that is the key of the inner one.
         fields: of an entry, each as what it becomes (``KEPT`` and so on), its position and size in the value, and the
-            object that is given, the dict, or, for a number, the one of which nothing is known, or None.
+            object that is given, the dict, or, for a number, the one of which nothing is known, or None. Without any,
+            nothing is set, and ``owner`` and ``key`` do not count.
 
     Raises:
-        ValueError: a position is not in a value, or there are no fields.
+        ValueError: a position is not in a value.
         TypeError: something is of another type.
     """
 
@@ -3126,9 +3156,9 @@ class EntryShape:
             raise TypeError(_NO_SHAPE)
         size: cython.Py_ssize_t = len(expected)
         _require(len(mask) == size, _NO_SHAPE)
-        _require(0 <= owner <= size - _OWNER_SIZE and 0 <= key <= size - _KEY_SIZE, _NO_SHAPE)
         rows = as_tuple(fields)
-        _require(len(rows) > 0, _NO_SHAPE)
+        is_inside: cython.bint = 0 <= owner <= size - _OWNER_SIZE and 0 <= key <= size - _KEY_SIZE
+        _require(is_inside or len(rows) == 0, _NO_SHAPE)
         steps: list[int] = []
         for what, position, length, item in rows:
             _require(KEPT <= what <= MAPPED, _NO_SHAPE)
@@ -3168,7 +3198,9 @@ class EntryShape:
 
     @cython.cfunc
     def _sets(self, value: bytes, tables: dict[bytes, Any]) -> cython.bint:
-        """Set the entry that a value of the shape sets, unless that takes what is not known here; say whether it is."""
+        """Set the entry that a value of the shape sets, if any; say no if that takes what is not known here."""
+        if not self._objects:
+            return True
         table: Any = tables.get(_piece(value, self._owner, _OWNER_SIZE))
         if type(table) is not dict:
             return False

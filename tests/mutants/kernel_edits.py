@@ -158,9 +158,17 @@ EDITS: Final = (
         (f"{_ENTRIES}::test_a_shape_in_the_row_of_another_size_fits_nothing",),
     ),
     KernelEdit(
+        "M-pieces",
+        "each row has a size",
+        '_require({}, "columns of different lengths")',
+        "len(sizes) == rows",
+        "len(sizes) >= rows",
+        (f"{_CONTRACTS}::test_pieces_are_cut_out_of_their_data_alone",),
+    ),
+    KernelEdit(
         "M-entry-key",
         "the key of an entry lies inside the value",
-        "0 <= key <= {}, _NO_SHAPE",
+        "0 <= key <= {}\n        _require(is_inside",
         "size - _KEY_SIZE",
         "size",
         (f"{_ENTRIES}::test_shapes_that_contradict_themselves",),

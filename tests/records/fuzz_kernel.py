@@ -127,6 +127,7 @@ class Fuzzer:
             (kernel.summarize, [log, held(longs(0)), log, positions, sizes, 0, held(longs(4 * count))]),
             (kernel.summarize, [log, areas, log, positions, sizes, 0, held(longs(4 * count))]),
             (kernel.total_size, [fields[1]]),
+            (kernel.pieces, [bytes(log), *fields]),
             (
                 kernel.gather,
                 [log, *fields, held(ints(rows + 1)), validity, held(bytes(kernel.total_size(fields[1])))],

@@ -237,7 +237,6 @@ def test_shapes_that_contradict_themselves(kernel: Any) -> None:
         (3, len(_VALUE) - 15),
         (4, -1),
         (4, len(_VALUE) - 3),
-        (5, []),
         (5, [(5, 0, 0, None)]),
         (5, [(-1, 0, 0, None)]),
         (5, [(kernel.NUMBER, 0, 3, None)]),
@@ -293,6 +292,16 @@ def test_entries_count_as_no_garbage_and_are_freed(kernel: Any) -> None:
     assert gc.is_tracked(table[0]) is not kernel.IS_COMPILED
     table.clear()
     assert len(gc.get_referrers(token)) == before
+
+
+@_forms
+def test_a_shape_without_fields_sets_nothing(kernel: Any) -> None:
+    """Its values are passed over, whatever the tables are; it may be shorter than a key."""
+    for value in (b"", b"\1\2\3", _VALUE):
+        shape = kernel.EntryShape(tuple, value, b"\xff" * len(value), -1, 99, [])
+        by_size = [(shape,)] * 40
+        assert kernel.set_entries([value, value, None], 0, by_size, {}) == 2
+        assert kernel.set_entries([value + b"x"], 0, by_size, {}) == 0
 
 
 @_forms

@@ -2,8 +2,9 @@
 """Sets the entries of partitions from records of few shapes, many records with one call of the kernel.
 
 What a record does to its partition follows from its shape, but for numbers and the contents of lists: this module says
-for each shape what each field of the entry becomes. All that is rare has no such shape, and is replayed by ``topics``,
-which defines the result: other records, changes of replicas or of directories, and all that contradicts the image.
+for each shape what each field of the entry becomes. Records without an effect have shapes too. All that is rare has no
+such shape, and is replayed by ``topics``, which defines the result: other records, changes of replicas or of
+directories, and all that contradicts the image.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ _COUNTED: Final[_Field] = (kernel.COUNTED, 0, 0, None)
 
 
 class ShapedChanges:
-    """The shapes of records of partitions that have been learned.
+    """The shapes of records of partitions, and of those without an effect, that have been learned.
 
     Args:
         form: of the kernel; the interpreted one is slower than ``topics``.
@@ -34,7 +35,7 @@ class ShapedChanges:
         self._by_size: list[tuple[Any, ...]] = []
 
     def learn(self, name: str, shape: Shape) -> None:
-        """Learn the shape of a record, if it is of a partition and its effect follows from the shape.
+        """Learn the shape of a record, if its effect follows from the shape.
 
         Args:
             name: of the schema of the record's type.
@@ -44,7 +45,7 @@ class ShapedChanges:
         fields = None if make is None else make(shape)
         if fields is None:
             return
-        owner, key = shape.places["topicId"].position, shape.places["partitionId"].position
+        owner, key = (shape.places[name].position if fields else 0 for name in ("topicId", "partitionId"))
         made = self._kernel.EntryShape(PartitionEntry, shape.data, shape.mask, owner, key, fields)
         size = len(shape.data)
         self._by_size += [()] * (size + 1 - len(self._by_size))
@@ -100,6 +101,11 @@ def _changed(shape: Shape) -> list[_Field] | None:
     ]
 
 
+def _nothing(_: Shape) -> list[_Field]:
+    """Return that no entry is set: idle controllers write such records twice a second."""
+    return []
+
+
 def _number(shape: Shape, name: str, unknown: int | None = None) -> _Field:
     """Return that a field becomes a number that records have, but for one."""
     place = shape.places[name]
@@ -122,5 +128,6 @@ def _given(value: object) -> _Field:
 _MAKERS: Final[dict[str, Callable[[Shape], list[_Field] | None]]] = {
     "PartitionRecord": _registered,
     "PartitionChangeRecord": _changed,
+    "NoOpRecord": _nothing,
 }
 """By the name of the schema."""

@@ -104,6 +104,7 @@ def test_usual_records_of_partitions_are_replayed_by_their_shapes(form: Any, ver
         change(version, isr=[], leader=-1, removingReplicas=[], addingReplicas=[7]),
         change(version, **elr),
         change(version),
+        written("NoOpRecord", 0),
     ]
     shaped, plain, fast = ShapedChanges(form), ClusterImage(), ClusterImage()
     first = MetadataBatch(0, 1, 1, 1, [written("TopicRecord", 0, name="t", topicId=_TOPIC)])
@@ -130,6 +131,7 @@ RARE: Final = {
     "a registration with fewer directories": partition(directories=_UUIDS[:1]),
     "a registration with more directories": partition(directories=_UUIDS[:3]),
     "a registration with another topic": partition(topicId=_UUIDS[0]),
+    "a record without an effect but with an unknown tag": written("NoOpRecord", 0)[:-1] + b"\1\0\1x",
     "another type": written("ConfigRecord", 0, resourceType=2, resourceName="t", name="n", value="v"),
 }
 
@@ -141,7 +143,7 @@ def test_rare_records_are_left_to_the_general_replay(form: Any, name: str) -> No
     shaped, image = ShapedChanges(form), ClusterImage()
     apply(image, MetadataBatch(0, 1, 1, 1, [written("TopicRecord", 0, name="t", topicId=_TOPIC), partition()]), shaped)
     before = repr(image.tables)
-    for value in (partition(), change(leader=2), RARE[name]):
+    for value in (partition(), change(leader=2), change(isr=[]), written("NoOpRecord", 0), RARE[name]):
         teach(shaped, value)
     assert shaped.apply(image.tables, [RARE[name]], 0) == 0
     assert repr(image.tables) == before
