@@ -29,10 +29,10 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.object import PyObject
     from cython.cimports.cpython.ref import Py_INCREF
-    from cython.cimports.cpython.tuple import PyTuple_GetItem, PyTuple_SetItem
+    from cython.cimports.cpython.tuple import PyTuple_GetItem, PyTuple_New, PyTuple_SetItem
     from cython.cimports.crc_instruction import crc32c_by_instruction, prepare_crc_instruction
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.python_objects import PyObject_GC_UnTrack, PyType_GenericAlloc, PyTypeObject
+    from cython.cimports.python_objects import PyObject_GC_UnTrack
 
 RULE_IDS = (
     "",
@@ -3109,15 +3109,20 @@ _KEPT = cython.declare(cython.longlong, KEPT)
 _COUNTED = cython.declare(cython.longlong, COUNTED)
 _GIVEN = cython.declare(cython.longlong, GIVEN)
 _NUMBER = cython.declare(cython.longlong, NUMBER)
+_MAPPED = cython.declare(cython.longlong, MAPPED)
 _OWNER_SIZE = cython.declare(cython.Py_ssize_t, 16)
 _KEY_SIZE = cython.declare(cython.Py_ssize_t, 4)
 _NO_SHAPE = "a shape that contradicts itself"
+_new_tuple: Callable[[Any, Any], Any] = tuple.__new__
+"""It knows what a tuple of this Python has besides its items, such as a hash, and refuses types that it is not for."""
 
 
 @cython.final
 @cython.cclass
 class EntryShape:
     """How the values of one shape set an entry, a tuple, in a dict of dicts of entries, or that they have no effect.
+
+    It does not change once it is made, so what was checked then holds while any code runs that Python calls.
 
     Args:
         kind: the type of entries: ``tuple``, or a subclass that adds nothing to it but names.
@@ -3131,7 +3136,8 @@ class EntryShape:
 
     Raises:
         ValueError: a position is not in a value.
-        TypeError: something is of another type.
+        TypeError: something is of another type, such as a type of tuples with other items than the visible ones; or
+            the shape is made already.
     """
 
     _kind: type[tuple[Any, ...]]
@@ -3139,8 +3145,8 @@ class EntryShape:
     _mask: bytes
     _owner: cython.Py_ssize_t
     _key: cython.Py_ssize_t
-    _steps: cython.longlong[::1]
-    _objects: list[Any]
+    _steps: cython.const[cython.longlong][::1]
+    _objects: tuple[Any, ...]
     _is_new: cython.bint
 
     def __init__(
@@ -3152,29 +3158,33 @@ class EntryShape:
         key: cython.Py_ssize_t,
         fields: Sequence[tuple[int, int, int, Any]],
     ) -> None:
-        if type(expected) is not bytes or type(mask) is not bytes or not issubclass(kind, tuple):
+        if type(expected) is not bytes or type(mask) is not bytes or not isinstance(kind, type):
             raise TypeError(_NO_SHAPE)
+        _new_tuple(kind, ())
         size: cython.Py_ssize_t = len(expected)
         _require(len(mask) == size, _NO_SHAPE)
         rows = as_tuple(fields)
         is_inside: cython.bint = 0 <= owner <= size - _OWNER_SIZE and 0 <= key <= size - _KEY_SIZE
         _require(is_inside or len(rows) == 0, _NO_SHAPE)
-        steps: list[int] = []
-        for what, position, length, item in rows:
-            _require(KEPT <= what <= MAPPED, _NO_SHAPE)
-            _require(what < NUMBER or (0 <= position <= size and 0 <= length <= size - position), _NO_SHAPE)
-            _require(what != NUMBER or length in (1, 2, 4), _NO_SHAPE)
-            if what == MAPPED and not isinstance(item, dict):
-                raise TypeError(_NO_SHAPE)
-            steps += (what, position, length)
+        numbers: list[int] = []
+        objects: list[Any] = []
+        for row in rows:
+            item: Any = _add_step(row, size, numbers)
+            objects.append(item)
+        items: tuple[Any, ...] = tuple(objects)
+        steps: cython.const[cython.longlong][::1] = memoryview(array.array("q", numbers).tobytes()).cast("q")
+        is_new: cython.bint = min(numbers[::3], default=GIVEN) >= GIVEN
+        # From here on no code of others runs.
+        if self._objects is not None if cython.compiled else hasattr(self, "_objects"):
+            raise TypeError("a shape that is made already")
         self._kind = kind
         self._expected = expected
         self._mask = mask
         self._owner = owner
         self._key = key
-        self._steps = array.array("q", steps)
-        self._objects = [item for _, _, _, item in rows]
-        self._is_new = all(what >= GIVEN for what, _, _, _ in rows)
+        self._steps = steps
+        self._is_new = is_new
+        self._objects = items
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a shape does not pickle")
@@ -3201,11 +3211,11 @@ class EntryShape:
         """Set the entry that a value of the shape sets, if any; say no if that takes what is not known here."""
         if not self._objects:
             return True
+        key: Any = _number_in(value, self._key, _KEY_SIZE)
         table: Any = tables.get(_piece(value, self._owner, _OWNER_SIZE))
         if type(table) is not dict:
             return False
         entries: dict[int, Any] = table
-        key: Any = _number_in(value, self._key, _KEY_SIZE)
         before: Any = None
         if not self._is_new:
             before = entries.get(key)
@@ -3220,20 +3230,17 @@ class EntryShape:
     @cython.cfunc
     def _made(self, value: bytes, before: Any) -> Any:
         """Return the new entry; None if a number is the one of which nothing is known."""
-        steps: cython.longlong[::1] = self._steps
-        objects: list[Any] = self._objects
-        count: cython.Py_ssize_t = len(objects)
-        items: list[Any] = []
+        steps: cython.const[cython.longlong][::1] = self._steps
+        count: cython.Py_ssize_t = len(self._objects)
         index: cython.Py_ssize_t
         what: cython.longlong
         item: Any
-        made: Any = None
+        items: Any = PyTuple_New(count) if cython.compiled else []
         if cython.compiled:
-            made = PyType_GenericAlloc(cython.cast(cython.pointer(PyTypeObject), self._kind), count)
-            PyObject_GC_UnTrack(cython.cast(cython.p_void, made))
+            PyObject_GC_UnTrack(cython.cast(cython.p_void, items))  # Nobody may find it before it is full.
         for index in range(count):
             what = steps[3 * index]
-            item = objects[index]
+            item = self._objects[index]
             if what == _KEPT:
                 item = cython.cast(object, PyTuple_GetItem(before, index)) if cython.compiled else before[index]
             elif what == _COUNTED:
@@ -3247,10 +3254,35 @@ class EntryShape:
                 item = item[_piece(value, steps[3 * index + 1], steps[3 * index + 2])]
             if cython.compiled:
                 Py_INCREF(item)  # The tuple takes this reference.
-                PyTuple_SetItem(made, index, item)
+                PyTuple_SetItem(items, index, item)
             else:
                 items.append(item)
-        return made if cython.compiled else tuple.__new__(self._kind, items)
+        made: Any = _new_tuple(self._kind, items)
+        if cython.compiled:
+            PyObject_GC_UnTrack(cython.cast(cython.p_void, made))
+        return made
+
+
+@cython.cfunc
+def _add_step(fields: Any, size: cython.Py_ssize_t, steps: list[int]) -> Any:
+    """Add what becomes of a field of an entry, its position and its size to steps, and return its object.
+
+    Each number is converted once, and what was checked is what is kept: one of another type may answer differently when
+    it is asked again.
+    """
+    row: tuple[Any, ...] = as_tuple(fields)
+    _require(len(row) == 4, _NO_SHAPE)
+    what: cython.longlong
+    position: cython.longlong
+    length: cython.longlong
+    what, position, length = array.array("q", row[:3])
+    _require(_KEPT <= what <= _MAPPED, _NO_SHAPE)
+    _require(what < _NUMBER or (0 <= position <= size and 0 <= length <= size - position), _NO_SHAPE)
+    _require(what != _NUMBER or length in (1, 2, 4), _NO_SHAPE)
+    if what == _MAPPED and not isinstance(row[3], dict):
+        raise TypeError(_NO_SHAPE)
+    steps += (what, position, length)
+    return row[3]
 
 
 @cython.cfunc

@@ -3,11 +3,5 @@
 # in the limited API.
 
 cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        pass
-
-    # Makes an object with room for so many items, all of them null.
-    object PyType_GenericAlloc(PyTypeObject *kind, Py_ssize_t items)
-
     # Tells the search for garbage in cycles that an object is in none.
     void PyObject_GC_UnTrack(void *tracked)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries that the kernel sets from values of a shape, beside a model that goes field by field; both forms."""
 
+import contextlib
 import copy
 import gc
+import os
 import pickle
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -137,7 +140,9 @@ def test_entries_are_set_as_the_shapes_say(data: st.DataObject) -> None:
         found = copy.deepcopy(tables)
         assert kernel.set_entries(values, 0, by_size, found) == count
         assert found == expected
-        assert all(type(entry) is Entry for table in found.values() for entry in table.values())
+        for entry in (entry for table in found.values() for entry in table.values()):
+            assert type(entry) is Entry
+            assert hash(entry) == hash(Entry(*entry))
 
 
 # One shape: an owner, a key, and a number of four bytes after a byte that says so.
@@ -249,9 +254,115 @@ def test_shapes_that_contradict_themselves(kernel: Any) -> None:
     ]:
         with pytest.raises(ValueError):
             kernel.EntryShape(*fine[:index], wrong, *fine[index + 1 :])
-    for index, wrong in [(0, dict), (0, int), (1, bytearray(_VALUE)), (2, None), (5, [(kernel.MAPPED, 0, 1, None)])]:
+    for index, wrong in [
+        (0, dict),
+        (0, int),
+        (0, os.stat_result),
+        (0, NoType()),
+        (0, (tuple,)),
+        (0, None),
+        (1, bytearray(_VALUE)),
+        (2, None),
+        (5, [(kernel.MAPPED, 0, 1, None)]),
+        (5, [(kernel.GIVEN, 0.0, 0, None)]),
+        (5, [None]),
+        (5, None),
+    ]:
         with pytest.raises(TypeError):
             kernel.EntryShape(*fine[:index], wrong, *fine[index + 1 :])
+
+
+class NoType:
+    """Says that it is derived from tuples."""
+
+    __bases__ = (tuple,)
+
+
+class Liar(int):
+    """Says yes to every comparison."""
+
+    def _yes(self, _: object) -> bool:
+        return True
+
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _yes
+
+    def __hash__(self) -> int:
+        return 4
+
+
+@_forms
+@pytest.mark.parametrize("wrong", [-1, 22, 2**40, -(2**62)])
+def test_positions_that_compare_as_they_like(kernel: Any, wrong: int) -> None:
+    """What counts is the number, which is read once."""
+    row: Any
+    for row in ((kernel.NUMBER, Liar(wrong), 4, None), (kernel.MAPPED, 0, Liar(wrong * 2), {})):
+        with pytest.raises(ValueError):
+            _one(kernel, row)
+    with pytest.raises(ValueError):
+        _one(kernel, (Liar(wrong), 0, 0, None))
+    if kernel.IS_COMPILED:  # Where another form would cut out less, not read elsewhere.
+        for owner, key in ((Liar(wrong), 17), (1, Liar(wrong))):
+            with pytest.raises(ValueError):
+                kernel.EntryShape(Entry, _VALUE, _MASK, owner, key, [(kernel.GIVEN, 0, 0, 1)])
+
+
+@_forms
+def test_rows_that_change_while_they_are_read(kernel: Any) -> None:
+    """Each is read once."""
+
+    class Changing:
+        def __init__(self) -> None:
+            self.reads = 0
+
+        def __len__(self) -> int:
+            return 4
+
+        def __iter__(self) -> Iterator[Any]:
+            self.reads += 1
+            return iter((kernel.NUMBER, 21 if self.reads == 1 else 2**40, 4, None))
+
+    table: dict[int, Any] = {}
+    assert _set(kernel, _one(kernel, Changing(), (kernel.GIVEN, 0, 0, 1)), _VALUE, table) == 1  # type: ignore[arg-type]
+    assert table == {9: (256, 1)}
+    for size in (0, 3, 5):
+        with pytest.raises(ValueError):
+            _one(kernel, (kernel.GIVEN,) * size)
+
+
+@_forms
+def test_a_shape_is_made_once(kernel: Any) -> None:
+    """Neither a key that is compared nor the fields themselves can make it anew."""
+    arguments: list[Any] = [Entry, _VALUE, _MASK, 1, 17, [(kernel.NUMBER, 21, 4, None), (kernel.GIVEN, 0, 0, "x")]]
+    number = (kernel.NUMBER, 1000, 4, None)
+    longer: list[Any] = [Entry, _VALUE + bytes(999), _MASK + bytes(999), 900, 1000, [number, number]]
+    shape = kernel.EntryShape(*arguments)
+    refused = []
+
+    class Key:
+        def __hash__(self) -> int:
+            return hash(_OWNER)
+
+        def __eq__(self, other: object) -> bool:
+            with pytest.raises(TypeError, match="made already"):
+                shape.__init__(*longer)
+            refused.append(other)
+            return True
+
+    table: dict[int, Any] = {}
+    assert kernel.set_entries([_VALUE], 0, [*[()] * len(_VALUE), (shape,)], {Key(): table}) == 1
+    assert (table, refused) == ({9: (256, "x")}, [_OWNER])
+    empty = kernel.EntryShape.__new__(kernel.EntryShape)
+
+    class Making(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            empty.__init__(*arguments)
+            return super().__iter__()
+
+    with pytest.raises(TypeError, match="made already"):
+        empty.__init__(*longer[:-1], Making(longer[-1]))
+    table.clear()
+    assert _set(kernel, empty, _VALUE, table) == 1
+    assert table == {9: (256, "x")}
 
 
 @_forms
@@ -279,19 +390,70 @@ def test_what_a_dict_does_while_it_is_asked(kernel: Any) -> None:
     assert table == {}
 
 
+_COUNT = 300
+_VALUES = [_VALUE[:17] + number.to_bytes(4) + _VALUE[21:] for number in range(_COUNT)]
+
+
+def _held(kernel: Any, token: object, *fields: tuple[int, int, int, Any]) -> tuple[list[int], list[int], int]:
+    """Set entries by a shape again and again; return how often a token and their type are held, and how many were set.
+
+    That is before, with the new entries in place of those that held the token, and without them.
+    """
+    shape = _one(kernel, *fields)
+    table: dict[int, Any] = {number: Entry(token, "no number") for number in range(_COUNT)}
+    tokens, kinds = [sys.getrefcount(token)], [sys.getrefcount(Entry)]
+    done = 0
+    for value in _VALUES:
+        with contextlib.suppress(LookupError, TypeError):
+            done += _set(kernel, shape, value, table)
+    for _ in range(2):
+        tokens.append(sys.getrefcount(token))
+        kinds.append(sys.getrefcount(Entry))
+        table.clear()
+    return tokens, kinds, done
+
+
 @_forms
-def test_entries_count_as_no_garbage_and_are_freed(kernel: Any) -> None:
-    """The search for cycles need not look at them; what they refer to goes with them."""
-    token = ("a", "token")
-    table: dict[int, Any] = {}
-    shape = _one(kernel, (kernel.NUMBER, 21, 4, None), (kernel.GIVEN, 0, 0, token))
-    before = len(gc.get_referrers(token))
-    for number in range(300):
-        _set(kernel, shape, _VALUE[:17] + number.to_bytes(4) + bytes(4), table)
-    assert len(table) == 300
-    assert gc.is_tracked(table[0]) is not kernel.IS_COMPILED
-    table.clear()
-    assert len(gc.get_referrers(token)) == before
+def test_what_entries_refer_to_is_freed_with_them(kernel: Any) -> None:
+    """Each entry that is set holds each of its items and its type once, and lets go of them."""
+    number, none = (kernel.NUMBER, 21, 4, None), (kernel.GIVEN, 0, 0, None)
+    for field in ((kernel.KEPT, 0, 0, None), (kernel.GIVEN, 0, 0, "token"), (kernel.MAPPED, 0, 1, "tokens")):
+        for other in (number, none):
+            token = object()
+            items: Any = {"token": token, "tokens": {_VALUE[:1]: token}}.get(str(field[3]))
+            tokens, kinds, done = _held(kernel, token, (*field[:3], items), other)
+            assert done == _COUNT
+            assert tokens == [tokens[0], tokens[0], tokens[0] - _COUNT]
+            assert kinds == [kinds[0], kinds[0], kinds[0] - _COUNT]
+
+
+class _Failing(dict[bytes, Any]):
+    def __missing__(self, data: bytes) -> Any:
+        raise LookupError
+
+
+@_forms
+def test_an_entry_that_is_given_up_holds_nothing(kernel: Any) -> None:
+    """A number that is refused, a dict that fails, or a field that cannot be counted, after an item was taken."""
+    ends = (kernel.NUMBER, 21, 4, 256), (kernel.MAPPED, 0, 1, _Failing()), (kernel.COUNTED, 0, 0, None)
+    for end in ends:
+        for first in ((kernel.KEPT, 0, 0, None), (kernel.GIVEN, 0, 0, "token")):
+            token = object()
+            tokens, kinds, done = _held(kernel, token, (*first[:3], token if first[3] else None), end)
+            assert done == 0
+            assert tokens == [tokens[0], tokens[0], tokens[0] - _COUNT]
+            assert kinds == [kinds[0], kinds[0], kinds[0] - _COUNT]
+
+
+@_forms
+def test_entries_count_as_no_garbage(kernel: Any) -> None:
+    """The search for cycles need not look at those that the compiled form makes."""
+    for kind in (Entry, tuple):
+        table: dict[int, Any] = {}
+        for value in _VALUES:
+            _set(kernel, _one(kernel, (kernel.NUMBER, 21, 4, None), (kernel.GIVEN, 0, 0, []), kind=kind), value, table)
+        assert len(table) == _COUNT
+        assert {gc.is_tracked(entry) for entry in table.values()} == {not kernel.IS_COMPILED}
 
 
 @_forms
