@@ -172,6 +172,15 @@ EDITS: Final = (
         "size - _KEY_SIZE",
         "size",
         (f"{_ENTRIES}::test_shapes_that_contradict_themselves",),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-entry-once",
+        "a shape does not change once it is made",
+        'if {}:\n            raise TypeError("a shape that is made already")',
+        'self._objects is not None if cython.compiled else hasattr(self, "_objects")',
+        "False",
+        (f"{_ENTRIES}::test_a_shape_is_made_once",),
     ),
     KernelEdit(
         "M-entry-number",

@@ -2,6 +2,7 @@
 """Records of learned shapes, which the kernel replays, beside the same records replayed one by one."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any, Final
 from unittest import mock
 from uuid import UUID
@@ -10,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.records import kernel_choice
 from raftlog.records.messages.generated_source import NOT_USUAL
 from raftlog.records.messages.metadata import MetadataRecord
 from raftlog.records.messages.schema import message_type
-from raftlog.tools.image import cluster_image
+from raftlog.tools.image import cluster_image, replay
 from raftlog.tools.image.cluster_image import ClusterImage, MetadataBatch
 from raftlog.tools.image.replay import FRAME_SIZE, decoder
 from raftlog.tools.image.shaped_changes import ShapedChanges
 from raftlog.tools.image.shaped_reader import Shape, ShapedReader
-from raftlog.tools.image.tables import copied
+from raftlog.tools.image.tables import Tables, copied
 from tests.records.kernel_forms import BUILT_FORMS, FORMS
 from tests.tools.image.metadata_stories import metadata_stories
 
@@ -116,6 +118,54 @@ def test_usual_records_of_partitions_are_replayed_by_their_shapes(form: Any, ver
     apply(plain, MetadataBatch(1, 1 + len(values), 1, 1, values), ShapedChanges())
     assert fast.tables == plain.tables
     assert plain.refusals == []
+
+
+class _Counting(ShapedChanges):
+    """Knows how many records each of its calls replayed."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        self.counts: list[int] = []
+
+    def apply(self, tables: Tables, values: list[bytes | None], first: int) -> int:
+        reached = super().apply(tables, values, first)
+        self.counts.append(reached - first)
+        return reached
+
+
+@contextlib.contextmanager
+def _as_chosen(shaped: ShapedChanges, *, is_compiled: bool) -> Iterator[None]:
+    """Let decoders be made anew, which teach some shapes if the kernel is compiled."""
+    decoder.cache_clear()
+    with (
+        mock.patch.object(replay, "IS_COMPILED", is_compiled),
+        mock.patch.object(replay, "SHAPED_CHANGES", shaped),
+        mock.patch.object(cluster_image, "SHAPED_CHANGES", shaped),
+    ):
+        try:
+            yield
+        finally:
+            decoder.cache_clear()
+
+
+@_forms
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_an_image_learns_shapes_if_the_kernel_is_compiled(form: Any, is_compiled: bool) -> None:
+    """Then one call replays all records after those that it took to learn; else each is replayed for itself."""
+    first = [written("TopicRecord", 0, name="t", topicId=_TOPIC), partition(leaderEpoch=0)]
+    changes = [change(leader=number % 2 + 1, isr=[1, 2]) for number in range(200)]
+    shaped, image, plain = _Counting(form), ClusterImage(), ClusterImage()
+    with _as_chosen(shaped, is_compiled=is_compiled):
+        image.apply(MetadataBatch(0, 202, 1, 1, first + changes))
+    apply(plain, MetadataBatch(0, 202, 1, 1, first + changes), ShapedChanges())
+    assert image == plain
+    assert image.tables.partitions[_TOPIC][3].leader_epoch == 200
+    *before, last = shaped.counts
+    assert not any(before)
+    assert last == (202 - len(before) if is_compiled else 0)
+    assert (last > 100) is is_compiled
+    assert vars(replay)["IS_COMPILED"] is kernel_choice.IS_COMPILED
+    assert vars(cluster_image)["SHAPED_CHANGES"] is replay.SHAPED_CHANGES
 
 
 RARE: Final = {
