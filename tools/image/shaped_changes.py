@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from raftlog.records.kernel_choice import kernel
 from raftlog.tools.image.entries import PartitionEntry
-from raftlog.tools.image.shaped_reader import Shape
+from raftlog.tools.image.shaped_reader import FieldPlace, Shape
 from raftlog.tools.image.tables import Tables
 from raftlog.tools.image.topics import MIGRATING, NO_LEADER_CHANGE, NO_STATE_CHANGE, RECOVERY_STATES
 
@@ -76,7 +76,7 @@ def _registered(shape: Shape) -> list[_Field] | None:
         _given(shape.fixed["leaderRecoveryState"]),
         _number(shape, "leaderEpoch"),
         _number(shape, "partitionEpoch"),
-        _list(shape, "directories", _KEPT) if directories is not None else _given((MIGRATING,) * count),
+        _mapped(directories) if directories is not None else _given((MIGRATING,) * count),
         *(_list(shape, name, _given(())) for name in ("eligibleLeaderReplicas", "lastKnownElr")),
     ]
 
@@ -117,6 +117,11 @@ def _list(shape: Shape, name: str, without: _Field) -> _Field:
     place = shape.places.get(name)
     if place is None:
         return without if shape.fixed[name] is None else _given(shape.fixed[name])
+    return _mapped(place)
+
+
+def _mapped(place: FieldPlace) -> _Field:
+    """Return that a field becomes a list that records have."""
     return (kernel.MAPPED, place.position, place.size, place.arrays)
 
 
