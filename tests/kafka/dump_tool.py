@@ -29,7 +29,13 @@ CORPUS_DIALECT = "4.3"
 """The release whose outputs came with the corpus; what the others print of it is in tests/golden/dialects."""
 NEEDED_PROGRAMS = ("java", "javac", "mvn")
 # The first compiler alone: a JVM that lives for two seconds never earns back the second one's work.
-JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "-Dfile.encoding=UTF-8")
+JVM_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx768m",
+    "-Dfile.encoding=UTF-8",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",  # of what Kafka logs, if a class path has that logger
+)
 
 
 @attrs.frozen

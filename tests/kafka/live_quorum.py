@@ -15,7 +15,7 @@ import attrs
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.uuid_text import uuid_to_text
 from tests.hang_limit import HANG_S
-from tests.kafka.controller import free_port, install_server, looks
+from tests.kafka.controller import held_port, install_server, looks
 from tests.kafka.dump_tool import JVM_OPTIONS
 from tests.kafka.java_programs import class_path
 from tests.other_processes import started
@@ -83,7 +83,7 @@ class LiveQuorum:
     _nodes: dict[int, "subprocess.Popen[bytes]"] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._ports = {node: free_port() for node in (*CONTROLLERS, BROKER)}
+        self._ports = {node: held_port() for node in (*CONTROLLERS, BROKER)}
         self._directory_ids = {node: uuid_to_text(uuid.uuid4()) for node in CONTROLLERS}
 
     @contextmanager
