@@ -121,6 +121,6 @@ $(READY): pyproject.toml $(DOOR)/__init__.py | python
 	mkdir -p "$$site_packages/pyspark_raftlog" && cp $(DOOR)/*.py "$$site_packages/pyspark_raftlog" # else Spark overlooks it
 	@touch $(DEMO) $@
 
-$(KERNEL): records/kernel.py records/crc_instruction.pxd setup.py | $(READY)
+$(KERNEL): records/kernel.py records/crc_instruction.pxd records/python_objects.pxd setup.py | $(READY)
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@

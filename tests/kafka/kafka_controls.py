@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Kafka's own raft client makes of control records when it starts, for each release."""
 
-import os
-import subprocess
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.tools.loading.control_logs import ControlLog
 
@@ -27,15 +24,8 @@ class KafkaControls(NamedTuple):
 
 def kafka_controls(release: str, logs: Iterable[ControlLog]) -> list[KafkaControls]:
     """Let the raft client of a release read the control records of logs and snapshots."""
-    jars = f"{dump_tool.install(release)}{os.sep}*"
-    folder = dump_tool.TARGET / release / "classes"
-    source = dump_tool.HERE / "ControlReplay.java"
-    compiler = ["javac", "-nowarn", "-d", str(folder), "-cp", jars, str(source)]
-    subprocess.run(compiler, check=True, capture_output=True, timeout=HANG_S)
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", f"{folder}{os.pathsep}{jars}", "ControlReplay"]
-    lines = "".join(line for log in logs for line in _lines(log))
-    done = subprocess.run(command, input=lines, check=True, capture_output=True, encoding="utf-8", timeout=HANG_S)
-    return [_controls(*line.split("\t")) for line in done.stdout.splitlines()]
+    said = dump_tool.answers("ControlReplay", release, (line for log in logs for line in _lines(log)))
+    return [_controls(*line.split("\t")) for line in said.splitlines()]
 
 
 def _lines(log: ControlLog) -> Iterable[str]:

@@ -2,7 +2,6 @@
 """What a comparison of directories with metadata says of Kafka is what its log manager does when a broker starts."""
 
 import random
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,8 @@ from raftlog.tools.beliefs.comparison import compare
 from raftlog.tools.beliefs.given_files import GivenFiles
 from raftlog.tools.image.tables import Tables
 from raftlog.uuid_text import uuid_to_text
-from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
-from tests.kafka.kafka_images import compiled_with_kafka
+from tests.kafka.kafka_images import NEWEST
 from tests.tools.beliefs.made_beliefs import DIRECTORY_IDS, TOPIC_IDS, broker, entry, tables
 from tests.tools.made_logs import write_log
 
@@ -97,12 +95,8 @@ def kafka_starts(homes: Sequence[Path], started: Sequence[Broker]) -> list[dict[
             for number, nodes in partitions.items():
                 lines.append(f"partition {name} {number} {uuid_to_text(topic_id)} {','.join(map(str, nodes))}\n")
         lines.append("end\n")
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", compiled_with_kafka("StartLogs"), "StartLogs"]
-    done = subprocess.run(
-        command, input="".join(lines), check=True, capture_output=True, encoding="utf-8", timeout=HANG_S
-    )
     found: list[dict[str, str]] = [{}]
-    for line in done.stdout.splitlines():
+    for line in dump_tool.answers("StartLogs", NEWEST, lines).splitlines():
         if line:
             name, result = line.split("\t")
             found[-1][name] = result

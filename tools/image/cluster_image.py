@@ -17,7 +17,7 @@ import attrs
 from raftlog.errors import DecodeError, ReplayRefusedError, UnsupportedVersionError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.messages.generated_source import NOT_USUAL
-from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, Replay, decoder, read_any
+from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, SHAPED_CHANGES, Replay, decoder, read_any
 from raftlog.tools.image.tables import Tables
 
 __all__ = [
@@ -147,26 +147,37 @@ class ClusterImage:
 
     def apply(self, batch: MetadataBatch) -> None:
         """Advance the image by the next batch. Bad records become refusals; nothing is raised for them."""
-        for index, value in enumerate(batch.values):
-            found = None if value is None else decoder(value[:FRAME_SIZE])
-            if found is None or value is None:
-                self._apply_unusual(batch, index, value)
-                continue
-            name, read, replay = found
-            try:
-                message, end = read(value, FRAME_SIZE)
-            except NOT_USUAL:
-                self._apply_unusual(batch, index, value)
-                continue
-            if end != len(value):
-                self._apply_unusual(batch, index, value)
-            elif self.transaction is None and replay is not None:
-                self._replay(batch.base_offset + index, index, name, replay, message)
-            else:
-                self._apply_read(batch, index, name, replay, message)
+        values = batch.values if type(batch.values) is list else list(batch.values)
+        index = 0
+        while True:
+            if self.transaction is None:
+                index = SHAPED_CHANGES.apply(self.tables, values, index)
+            if index >= len(values):
+                break
+            self._apply_value(batch, index, values[index])
+            index += 1
         self.read_to = batch.next_offset
         if self.transaction is None:
             self._reached(batch.next_offset, batch)
+
+    def _apply_value(self, batch: MetadataBatch, index: int, value: bytes | None) -> None:
+        """Apply a record, of whatever type."""
+        found = None if value is None else decoder(value[:FRAME_SIZE])
+        if found is None or value is None:
+            self._apply_unusual(batch, index, value)
+            return
+        name, read, replay = found
+        try:
+            message, end = read(value, FRAME_SIZE)
+        except NOT_USUAL:
+            self._apply_unusual(batch, index, value)
+            return
+        if end != len(value):
+            self._apply_unusual(batch, index, value)
+        elif self.transaction is None and replay is not None:
+            self._replay(batch.base_offset + index, index, name, replay, message)
+        else:
+            self._apply_read(batch, index, name, replay, message)
 
     def _apply_unusual(self, batch: MetadataBatch, index: int, value: bytes | None) -> None:
         """Apply a record that the fast reader cannot read; it may be bad."""
