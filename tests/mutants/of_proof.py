@@ -3,6 +3,8 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing import batch_reader
 from raftlog.tools.auditing.acts import acted_records
@@ -48,6 +50,22 @@ def _by_any_directory(right: Wrong) -> Wrong:
         return next(filter(None, (right(self, acted, each) for each in self._directories.values())), None)
 
     return shown
+
+
+def _whatever_voters(right: Wrong) -> Wrong:
+    def end_with(self: Any, other: Any, *, is_same_log: bool) -> Any:
+        one, two = attrs.evolve(self, changes=()), attrs.evolve(other, changes=())
+        return right(one, two, is_same_log=is_same_log)
+
+    return end_with
+
+
+def _only_as_named(right: Wrong) -> Wrong:
+    def with_acts(copy: Any, *rest: Any) -> Any:
+        found = right(attrs.evolve(copy, if_renamed=None), *rest)
+        return attrs.evolve(found, if_renamed=copy.if_renamed)
+
+    return with_acts
 
 
 def _with_no_gap(right: Wrong) -> Wrong:
@@ -194,8 +212,22 @@ MUTANTS: Final = (
         "R-proof-name-lineage",
         "times of an epoch are compared only between logs that have begun it with the same batch",
         "an epoch that two leaders have used",
-        instead(log_lineages, "_openings", lambda log: ((seen, "") for seen in range(9))),
+        instead(log_lineages, "_branches", lambda log: {epoch: log_lineages._Branch((0, 0)) for epoch in range(9)}),
         (f"{VERDICTS}::test_logs_of_another_lineage_doubt_no_name",),
+    ),
+    Mutant(
+        "R-proof-name-rewritten",
+        "and up to the first Voters record that not both have",
+        "a tool that rewrites the voters in the last epoch of a log",
+        swapped(log_lineages._Branch, "end_with", _whatever_voters),
+        (f"{VERDICTS}::test_a_rewrite_of_the_voters_doubts_no_true_name",),
+    ),
+    Mutant(
+        "R-proof-name-broker",
+        "what brokers acted on is proven whichever name of a snapshot is right",
+        "a snapshot that was renamed",
+        swapped(quorum_copies, "_with_acts", _only_as_named),
+        (f"{BY_BROKERS}::test_a_doubted_name_beside_the_log_hides_no_proof", ORACLE),
     ),
     Mutant(
         "R-proof-name-confirmed",

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lineage of a log by its batches, and what contradicts it beside them."""
 
+import itertools
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
 
 from raftlog.offsets import EpochEntry
+from raftlog.records.messages.control import VotersRecord
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
-from raftlog.tools.auditing.history.quorum_statements import cut_offset, hole_offset, snapshot_statements
+from raftlog.tools.auditing.history.quorum_statements import (
+    cut_offset,
+    hole_offset,
+    log_statements,
+    snapshot_statements,
+)
 from raftlog.tools.auditing.proof.lineage import Lineage, parting
 from raftlog.tools.auditing.proof.snapshot_names import NamedSnapshot, NameFault, TimeSeen, name_faults_of
 
@@ -63,39 +72,80 @@ def name_faults(logs: Sequence[PartitionEvidence]) -> dict[str, NameFault]:
 def names_against_times(logs: Sequence[PartitionEvidence]) -> dict[str, NameFault]:
     """Return the part of ``name_faults`` that the headers of snapshots say.
 
-    Times are compared within one directory, and between logs that have the same batch at the start of an epoch. Where
-    two logs have other batches there, the epoch was used twice, and its times say nothing.
+    Times are compared within one directory, and between logs that have the same batch at the start of an epoch, up to
+    the first Voters record that not both have: a tool that rewrites the voters writes one in the last epoch of the log
+    that it has, at any later time, where other logs have other records. Where two logs have other batches at the start,
+    the epoch was used twice, and its times say nothing.
     """
-    statements = {id(log): list(_named_snapshots(log)) for log in logs}
-    if not any(statements.values()):
+    statements = [list(_named_snapshots(log)) for log in logs]
+    if not any(statements):
         return {}
-    openings = [(log, dict(_openings(log))) for log in logs]
-    known: dict[int, set[str]] = {}
-    for _, mine in openings:
-        for epoch, opening in mine.items():
-            known.setdefault(epoch, set()).add(opening)
-    snapshots, times = [], []
-    for log, mine in openings:
-        directory = log.place.log_directory
-        for each in statements[id(log)]:
+    branches = [_branches(log) for log in logs]
+    openings = {(epoch, branch.opening) for mine in branches for epoch, branch in mine.items()}
+    count = Counter(epoch for epoch, opening in openings if opening)
+    numbers: dict[tuple[int, _Branch, str], int] = {}
+    snapshots = []
+    for log, mine, found in zip(logs, branches, statements, strict=True):
+        for each in found:
             epoch = each.id.epoch
-            lineage = mine.get(epoch, directory) if len(known.get(epoch, ())) <= 1 else each.path
-            snapshots.append(attrs.evolve(each, lineage=lineage))
-        times += [
-            attrs.evolve(seen, lineage=mine.get(seen.epoch, directory))
-            for seen in _times_seen(log)
-            if len(known.get(seen.epoch, ())) <= 1
-        ]
+            branch = mine.get(epoch, _Branch())
+            directory = "" if branch.opening else log.place.log_directory
+            lineage = numbers.setdefault((epoch, branch, directory), len(numbers))
+            snapshots.append(attrs.evolve(each, lineage=each.path if count[epoch] > 1 else str(lineage)))
+    times = []
+    for log, mine in zip(logs, branches, strict=True):
+        seen = [each for each in _times_seen(log) if count[each.epoch] <= 1]
+        times += seen
+        for (epoch, branch, directory), lineage in numbers.items():
+            end_offset = mine.get(epoch, _Branch()).end_with(branch, is_same_log=directory == log.place.log_directory)
+            times += [
+                TimeSeen(epoch, each.offset, each.timestamp, str(lineage))
+                for each in seen
+                if each.epoch == epoch and each.offset < end_offset
+            ]
     return name_faults_of(snapshots, times)
 
 
-def _openings(log: PartitionEvidence) -> Iterator[tuple[int, str]]:
-    """Yield the epochs of whose start a log has the batch, with its place and time, as far as the log is sound."""
+@attrs.frozen
+class _Branch:
+    """What tells the records of an epoch in one log from those in others, as far as the log is sound.
+
+    Attributes:
+        opening: offset and timestamp of its first batch, if the log has that with its LeaderChange; else empty.
+        changes: offset and value of each Voters record after it.
+    """
+
+    opening: tuple[int, ...] = ()
+    changes: tuple[tuple[int, bytes], ...] = ()
+
+    def end_with(self, other: "_Branch", *, is_same_log: bool) -> float:
+        """Return up to which offset (exclusive) the records are the other one's; 0 if that is not known."""
+        if is_same_log:
+            return math.inf
+        if not self.opening or self.opening != other.opening:
+            return 0
+        for mine, theirs in itertools.zip_longest(self.changes, other.changes):
+            if mine != theirs:
+                return min(change[0] for change in (mine, theirs) if change)
+        return math.inf
+
+
+def _branches(log: PartitionEvidence) -> dict[int, _Branch]:
+    """Return the epochs of whose start a log has the batch."""
     end_offset = min(fault_offsets(log), default=log.end_offset)
-    for segment in log.segments:
-        for seen in segment.epochs:
-            if seen.opens_with_leader and seen.start_offset < end_offset:
-                yield seen.epoch, f"{seen.start_offset}, {seen.timestamp}"
+    openings = {
+        seen.epoch: (seen.start_offset, seen.timestamp)
+        for segment in log.segments
+        for seen in segment.epochs
+        if seen.opens_with_leader and seen.start_offset < end_offset
+    }
+    changes: dict[int, list[tuple[int, bytes]]] = {}
+    for statement in log_statements(log):
+        seen = statement.seen
+        is_later = seen.epoch in openings and seen.batch_offset > openings[seen.epoch][0]
+        if isinstance(statement.value, VotersRecord) and is_later and seen.offset < end_offset:
+            changes.setdefault(seen.epoch, []).append((seen.offset, seen.value))
+    return {epoch: _Branch(opening, tuple(changes.get(epoch, ()))) for epoch, opening in openings.items()}
 
 
 def _of_other_epochs(log: PartitionEvidence) -> dict[str, NameFault]:

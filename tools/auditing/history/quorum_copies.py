@@ -44,14 +44,25 @@ def copies_of(found: Sequence[Replica], acts: Acts | None = None) -> list[Copy]:
     """
     copies = [_copy_of(replica) for replica in found]
     proven = next((proof.lineage for proof in proofs(copies)), Lineage())
-    starts = [_unproven_from(copy.lineage, proven) for copy in copies]
-    if all(start >= copy.lineage.end_offset for start, copy in zip(starts, copies, strict=True)):
+    read_as = [each for copy in copies for each in (copy, copy.if_renamed) if each is not None]
+    if all(_unproven_from(each.lineage, proven) >= each.lineage.end_offset for each in read_as):
         return copies
     acts = acts or _of_directories(each.path for each in found if not _was_named(each))
-    return [
-        attrs.evolve(copy, acted_on=acts(replica.evidence, start, copy.lineage.end_offset))
-        for start, copy, replica in zip(starts, copies, found, strict=True)
-    ]
+    return [_with_acts(copy, replica.evidence, proven, acts) for copy, replica in zip(copies, found, strict=True)]
+
+
+def _with_acts(copy: Copy, log: PartitionEvidence, proven: Lineage, acts: Acts) -> Copy:
+    """Return a copy with what brokers have acted on, whichever of the names of its snapshots are right.
+
+    A snapshot of a doubted name may stand for records of the log beside it on which they have acted.
+    """
+    acted_on = acts(log, _unproven_from(copy.lineage, proven), copy.lineage.end_offset)
+    if copy.if_renamed is None:
+        return attrs.evolve(copy, acted_on=acted_on)
+    renamed = _with_acts(copy.if_renamed, log, proven, acts)
+    both = [each for each in (acted_on, renamed.acted_on) if each is not None]
+    latest = max(both, key=lambda each: each.point, default=None)
+    return attrs.evolve(copy, acted_on=latest, if_renamed=attrs.evolve(renamed, acted_on=latest))
 
 
 def _unproven_from(lineage: Lineage, proven: Lineage) -> int:

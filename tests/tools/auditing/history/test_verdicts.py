@@ -287,7 +287,7 @@ def test_a_fork_below_a_log_start() -> None:
 
 def renamed(log: MadeLog, end: int, true_end: int) -> MadeLog:
     """A log with a snapshot that has another end in its name than when it was written."""
-    return log.snapshot(end, epoch=log.epoch, named=voters(*THREE), true_end=true_end)
+    return log.snapshot(end, epoch=log.epoch, named=voters(*THREE), last_ms=true_end - 1)
 
 
 def known_at(log: MadeLog, end: int) -> MadeLog:
@@ -370,6 +370,27 @@ def test_logs_of_another_lineage_doubt_no_name(opens_at: int) -> None:
 
     assert view.judgement.ruling.reason is Reason.VOTERS_LACK_PROVEN
     assert all(not copy.doubted for copy in view.judgement.copies)
+
+
+@pytest.mark.parametrize(("rewritten_at", "last"), [(240, 0), (299, 0), (300, 0), (240, 260), (240, 299)])
+def test_a_rewrite_of_the_voters_doubts_no_true_name(rewritten_at: int, last: int) -> None:
+    """A tool has named the only voter later, in the last epoch of a log that lagged: that loss is still told.
+
+    What the log had from there on, and a snapshot stands for, are other records, with other times.
+    """
+    kept, lagged = log_of(1, 250), log_of(3, rewritten_at)
+    kept.snapshot(300, epoch=1, named=voters(*THREE))
+    lagged.now = 1_000_000
+    lagged.change(voters(3))
+    if last:
+        lagged.data(last - lagged.end_offset)
+    is_shorter = lagged.end_offset < 300  # Else it has a record of that epoch there, and the lineages look alike.
+    lagged.lead(3, (3,), epoch=1000)
+    judgement = view_of(node(kept, epoch=1), node(lagged, epoch=1000, leader=3)).judgement
+
+    assert all(not copy.doubted for copy in judgement.copies)
+    assert judgement.ruling.verdict is (QuorumVerdict.MISSING if is_shorter else QuorumVerdict.NOTHING_MISSING)
+    assert judgement.ruling.reason is (Reason.TWO_LINEAGES if is_shorter else Reason.ENOUGH_VOTERS)
 
 
 def test_a_renamed_snapshot_that_changes_nothing() -> None:

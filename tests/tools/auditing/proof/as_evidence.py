@@ -39,7 +39,7 @@ def evidence_of(files: Files) -> list[PartitionEvidence]:
             log.end_offset += offset < len(files.log) - 1
             log.batch_count += 1
             continue
-        log.epoch = record.epoch
+        log.epoch, log.now = record.epoch, record.number
         if record.voters is not None:
             log.write(voters_record(voter_set(record.voters)), epoch=record.epoch)
         elif record.opens:
@@ -49,13 +49,13 @@ def evidence_of(files: Files) -> list[PartitionEvidence]:
             log.data()
     for end, epoch, voters in files.snapshots:
         named = voter_set(voters) if voters else None
-        true_end = files.true_end(end, epoch)
-        log.snapshot(end, epoch=epoch, kraft_version=int(bool(voters)), named=named, true_end=true_end)
+        last_ms = files.times[end, epoch]
+        log.snapshot(end, epoch=epoch, kraft_version=int(bool(voters)), named=named, last_ms=last_ms)
         if files.start < end <= len(files.log) and end - 1 != files.rotten:
             position = (end - 1 - files.start) * BATCH_BYTES
             last = files.log[end - 1]
             is_followed = end < len(files.log) and end != files.rotten
-            times = START_MS + end - 1, position, START_MS + end if is_followed else -1
+            times = START_MS + last.number, position, START_MS + files.log[end].number if is_followed else -1
             log.snapshot_batches.append(BatchSeen(end, end - 1, end - 1, last.epoch, *times))
     if files.state is not None:
         log.state(*files.state)

@@ -6,7 +6,7 @@ It shares no code with the audit: a log is a dictionary of offsets and epochs, a
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tests.tools.auditing.proof.past import Files, Key
 
@@ -21,7 +21,8 @@ class Log:
     """What one directory has: the epoch at each known offset, and what an election compares.
 
     ``names`` are the ends and epochs in the names of snapshots that prove something, ``wrong`` those that are wrong for
-    certain, and ``doubted`` those that are not, and prove nothing: it has what they stand for.
+    certain, and ``doubted`` those that are not, and prove nothing: it has what they stand for. ``beside`` are epochs as
+    they are known if all of these names are read the other way.
     """
 
     files: Files
@@ -35,6 +36,7 @@ class Log:
     names: list[tuple[int, int]]
     wrong: list[tuple[int, int]]
     doubted: list[tuple[int, int]]
+    beside: dict[int, int] = field(default_factory=dict)
 
     def last(self) -> Point:
         """The end of what it has without a gap."""
@@ -117,53 +119,77 @@ def _named(files: Files, end: int, snapshots: Sequence[tuple[int, int]]) -> Iter
 def misnamed(given: Sequence[Files]) -> tuple[frozenset[Snapshot], frozenset[Snapshot]]:
     """The snapshots whose names are wrong for certain, and those that are doubted, and prove nothing.
 
-    The time of a record is its offset, and the header of a snapshot has the time of the last record in it. Of a log,
-    the first and the last record of each epoch are known, and those before and after the ends of its snapshots. Times
-    of one epoch are compared between logs that begin it with the same record, and else within a directory.
+    The header of a snapshot has the time of the last record in it. Of a log, the first and the last record of each
+    epoch are known, and those before and after the ends of its snapshots. Times of one epoch are compared between logs
+    that begin it with the same record, as long as they have the same Voters records, and else within a directory.
     """
     names = [(files, end, epoch) for files in given for end, epoch, _ in files.snapshots]
-    anywhere = {at for files in given for _, at in _seen(files)} | {at for files in given for at in _after_ends(files)}
+    anywhere = {(at, files.log[at].number) for files in given for _, at in [*_seen(files), *_after_ends(files)]}
     wrong, doubted, confirmed = set(), set(), set()
     for files, end, epoch in names:
-        last = files.true_end(end, epoch) - 1
+        last, times = files.times[end, epoch], _times(files, epoch, given)
         sound = {at: each.epoch for at, each in enumerate(files.log) if files.start <= at < _sound_end(files)}
-        times = [
-            at for other in given if _may_compare(files, other, epoch, given) for of, at in _seen(other) if of == epoch
-        ]
-        is_of_batch_after = last == end and end in anywhere and bool(times)
-        is_fact = end - 1 in times and last != end - 1 and not is_of_batch_after
-        if apart(sound, {end - 1: epoch}) is not None or (is_fact and (end in anywhere or last < end - 1)):
+        before = {time for at, time in times if at == end - 1}
+        is_of_batch_after = bool(times) and (end, last) in anywhere
+        is_fact = bool(before) and last not in before and not is_of_batch_after
+        is_steady = all(a <= b for (one, a), (other, b) in itertools.product(times, times) if one < other)
+        is_order = is_steady and any(time > last if at < end else time < last for at, time in times)
+        if apart(sound, {end - 1: epoch}) is not None or (
+            is_fact and (any(at == end for at, _ in anywhere) or last < min(before))
+        ):
             wrong.add((files.path, end, epoch))
-        elif is_fact or (not is_of_batch_after and any(at > last if at < end else at < last for at in times)):
+        elif is_fact or (is_order and not is_of_batch_after and last not in before):
             doubted.add((files.path, end, epoch))
-        if end - 1 in times and (last == end - 1 or is_of_batch_after):
+        if before and (last in before or is_of_batch_after):
             confirmed.add((files.path, end, epoch))
     for (files, end, epoch), (others, other_end, other_epoch) in itertools.permutations(names, 2):
         one, other = (files.path, end, epoch), (others.path, other_end, other_epoch)
-        if (
-            epoch != other_epoch
-            or end >= other_end
-            or {one, other} & wrong
-            or not _may_compare(files, others, epoch, given)
-        ):
-            continue
-        if files.true_end(end, epoch) > others.true_end(other_end, epoch) and not {one, other} <= confirmed:
-            doubted |= {other} - confirmed
+        are_of_one = epoch == other_epoch and _has_shared_times(files, others, epoch, given)
+        if are_of_one and end < other_end and not {one, other} & wrong and not {one, other} <= confirmed:
+            doubted |= {other} - confirmed if files.times[end, epoch] > others.times[other_end, epoch] else set()
     return frozenset(wrong), frozenset(doubted)
 
 
-def _may_compare(one: Files, other: Files, epoch: int, given: Sequence[Files]) -> bool:
+def _times(files: Files, epoch: int, given: Sequence[Files]) -> set[tuple[int, int]]:
+    """The offsets and times of an epoch that are known to be of the log of some files."""
+    return {
+        (at, other.log[at].number)
+        for other in given
+        for of, at in _seen(other)
+        if of == epoch and at < _end_of_shared_times(files, other, epoch, given)
+    }
+
+
+def _end_of_shared_times(one: Files, other: Files, epoch: int, given: Sequence[Files]) -> int:
+    far = max(len(one.log), len(other.log))
     found = {_opening(files, epoch) for files in given} - {None}
-    return len(found) < 2 and (one is other or _opening(one, epoch) == _opening(other, epoch) != None)  # noqa: E711
+    if len(found) > 1 or one is other:
+        return far if len(found) < 2 else 0
+    if _opening(one, epoch) is None or _opening(one, epoch) != _opening(other, epoch):
+        return 0
+    mine, theirs = _changes(one, epoch), _changes(other, epoch)
+    return min((at for at in range(far) if mine.get(at) != theirs.get(at)), default=far)
 
 
-def _opening(files: Files, epoch: int) -> int | None:
+def _has_shared_times(one: Files, other: Files, epoch: int, given: Sequence[Files]) -> bool:
+    are_same = _changes(one, epoch) == _changes(other, epoch)
+    return are_same and _end_of_shared_times(one, other, epoch, given) > 0
+
+
+def _changes(files: Files, epoch: int) -> dict[int, tuple[Key, ...]]:
     sound = range(files.start, _sound_end(files))
-    return next((at for at in sound if files.log[at].epoch == epoch and files.log[at].opens), None)
+    return {at: files.log[at].voters or () for at in sound if files.log[at].epoch == epoch and files.log[at].voters}
 
 
-def _after_ends(files: Files) -> Iterator[int]:
-    return (end for end, _, _ in files.snapshots if files.start < end < _sound_end(files) and end - 1 >= files.start)
+def _opening(files: Files, epoch: int) -> tuple[int, int] | None:
+    sound = range(files.start, _sound_end(files))
+    found = (at for at in sound if files.log[at].epoch == epoch and files.log[at].opens)
+    return next(((at, files.log[at].number) for at in found), None)
+
+
+def _after_ends(files: Files) -> Iterator[tuple[int, int]]:
+    ends = [end for end, _, _ in files.snapshots if files.start < end < _sound_end(files)]
+    return ((files.log[end].epoch, end) for end in ends)
 
 
 def _sound_end(files: Files) -> int:
@@ -241,8 +267,12 @@ def answer(given: Sequence[Files], leader: int | None) -> Answer:
     """Judge directories."""
     wrong, unproven = misnamed(given)
     logs = [read(files, wrong, unproven) for files in given]
+    if_renamed = [read(files, wrong | unproven) for files in given]
+    for log, other in zip(logs, if_renamed, strict=True):
+        if log.doubted:
+            log.beside, other.beside = other.epochs, log.epochs
     found = _judged(logs, leader)
-    if unproven and _is_unsettled(logs, [read(files, wrong | unproven) for files in given], leader):
+    if unproven and _is_unsettled(logs, if_renamed, leader):
         return replace(found, verdict="unknown")
     if found.verdict == "nothing-missing":
         trusting = (
@@ -303,9 +333,10 @@ def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int,
         for (at, before), (_, after) in itertools.pairwise(records):
             if len(set(before) ^ set(after)) == 1 and at in each.epochs:
                 yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
-        for at in each.epochs:
-            if each.files.start <= at < min(each.whole_end, len(each.files.log)) and _is_acted_on(at, each.files, logs):
-                yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
+        for at, epoch in {**each.beside, **each.epochs}.items():
+            end = len(each.files.log) if at in each.beside else min(each.whole_end, len(each.files.log))
+            if each.files.start <= at < end and _is_acted_on(at, each.files, logs):
+                yield (epoch, at + 1), _below(each.epochs, at + 1)
     yield from _held(logs, latest)
     for each in logs:
         for at, epoch in each.epochs.items():

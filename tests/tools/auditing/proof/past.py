@@ -16,7 +16,10 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Record:
-    """A record; the voters are those that it puts in force, if it is a Voters record."""
+    """A record; the voters are those that it puts in force, if it is a Voters record.
+
+    Its number is greater than those of all that were written before, by whomever: it is also the time in ms.
+    """
 
     number: int
     epoch: int
@@ -30,8 +33,9 @@ class Files:
 
     ``start`` is the first offset of the log; ``log`` has all records from offset 0 on, even below it. From ``rotten``
     on, records cannot be read. As a broker, the node has acted on the records with the numbers ``topics``, and on some
-    at the offsets ``registrations``, of which nothing says which records these were. ``renamed`` has the true ends of
-    snapshots by the end and the epoch in their names, if these are wrong.
+    at the offsets ``registrations``, of which nothing says which records these were. ``times`` has what
+    the header of each snapshot says by the end and the epoch in its name: the number of the last record in it; those of
+    ``renamed`` have another end in their names than they were written under.
     """
 
     path: str
@@ -45,11 +49,8 @@ class Files:
     first_voters: tuple[Key, ...] = ()
     topics: frozenset[int] = frozenset()
     registrations: frozenset[int] = frozenset()
-    renamed: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def true_end(self, end: int, epoch: int) -> int:
-        """Where a snapshot really ends."""
-        return self.renamed.get((end, epoch), end)
+    times: dict[tuple[int, int], int] = field(default_factory=dict)
+    renamed: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass
@@ -219,7 +220,9 @@ class Quorum:
         if end > max((each[0] for each in node.files.snapshots), default=0):
             below = [each.voters for each in node.files.log[:end] if each.voters is not None]
             named = below[-1] if below else (() if self.is_static else self.first_voters)
-            node.files.snapshots.append((end, node.files.log[end - 1].epoch, named))
+            last = node.files.log[end - 1]
+            node.files.snapshots.append((end, last.epoch, named))
+            node.files.times[end, last.epoch] = last.number
             if self.chance.random() < 0.4:
                 node.files.start = end if end < len(node.files.log) else end - 1
 
@@ -290,7 +293,8 @@ def _is_voter(key: Key, voters: Sequence[Key]) -> bool:
 
 
 def _copy_of(files: Files, path: str | None = None) -> Files:
-    return replace(files, path=path or files.path, log=list(files.log), snapshots=list(files.snapshots))
+    snapshots, times = list(files.snapshots), dict(files.times)
+    return replace(files, path=path or files.path, log=list(files.log), snapshots=snapshots, times=times)
 
 
 def make_past(seed: int) -> Past:
@@ -336,7 +340,8 @@ def _rename(given: Sequence[Files], chance: random.Random) -> bool:
         return False
     files.snapshots[index] = (other, epoch, voters)
     files.snapshots.sort()
-    files.renamed = {(other, epoch): end}
+    files.renamed = {(other, epoch)}
+    files.times[other, epoch] = files.times[end, epoch]
     return True
 
 
