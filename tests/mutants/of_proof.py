@@ -205,7 +205,7 @@ MUTANTS: Final = (
         "R-proof-name-doubted",
         "if something would be missing by a name that is doubted, the files cannot tell, and nothing is given up",
         "a clock that was set back",
-        instead(verdict, "_unsettled", lambda _: ()),
+        instead(verdict, "_by_doubted_names", lambda _: None),
         (f"{VERDICTS}::test_a_snapshot_that_may_be_renamed_proves_no_loss", ORACLE),
     ),
     Mutant(

@@ -18,11 +18,7 @@ from raftlog.tools.auditing.history.quorum_statements import (
     snapshot_statements,
     voters_of,
 )
-from raftlog.tools.auditing.history.replicas import (
-    Replica,
-    newest_sound_snapshot,
-    static_voters,
-)
+from raftlog.tools.auditing.history.replicas import Replica, static_voters, usable_snapshots
 from raftlog.tools.auditing.proof.copies import ActedOn, Copy, DoubtedName, VotersFrom
 from raftlog.tools.auditing.proof.lineage import Lineage, common_end
 from raftlog.tools.auditing.proof.proofs import proofs
@@ -43,15 +39,17 @@ def copies_of(found: Sequence[Replica], acts: Acts | None = None) -> list[Copy]:
         acts: looks for it; by default in the replicas' log directories, unless only a part of one was named.
     """
     copies = [_copy_of(replica) for replica in found]
-    proven = next((proof.lineage for proof in proofs(copies)), Lineage())
-    read_as = [each for copy in copies for each in (copy, copy.if_renamed) if each is not None]
-    if all(_unproven_from(each.lineage, proven) >= each.lineage.end_offset for each in read_as):
+    readings = [copies]
+    if any(copy.if_renamed for copy in copies):
+        readings.append([copy.if_renamed or copy for copy in copies])
+    proven = [next((proof.lineage for proof in proofs(each)), Lineage()) for each in readings]
+    if all(_unproven_from(copy.lineage, proven) >= copy.lineage.end_offset for each in readings for copy in each):
         return copies
     acts = acts or _of_directories(each.path for each in found if not _was_named(each))
     return [_with_acts(copy, replica.evidence, proven, acts) for copy, replica in zip(copies, found, strict=True)]
 
 
-def _with_acts(copy: Copy, log: PartitionEvidence, proven: Lineage, acts: Acts) -> Copy:
+def _with_acts(copy: Copy, log: PartitionEvidence, proven: Sequence[Lineage], acts: Acts) -> Copy:
     """Return a copy with what brokers have acted on, whichever of the names of its snapshots are right.
 
     A snapshot of a doubted name may stand for records of the log beside it on which they have acted.
@@ -65,9 +63,10 @@ def _with_acts(copy: Copy, log: PartitionEvidence, proven: Lineage, acts: Acts) 
     return attrs.evolve(copy, acted_on=latest, if_renamed=attrs.evolve(renamed, acted_on=latest))
 
 
-def _unproven_from(lineage: Lineage, proven: Lineage) -> int:
-    """Return the first offset of a log that is not known to be proven."""
-    return max(lineage.start_offset, common_end(lineage, proven)) if proven.epochs else lineage.start_offset
+def _unproven_from(lineage: Lineage, proven: Sequence[Lineage]) -> int:
+    """Return the first offset of a log that is not known to be proven, whichever names of snapshots are right."""
+    ends = [common_end(lineage, each) if each.epochs else 0 for each in proven]
+    return max(lineage.start_offset, min(ends))
 
 
 def _of_directories(paths: Iterable[str]) -> Acts:
@@ -137,7 +136,7 @@ def _lineage(replica: Replica) -> Lineage:
     evidence = replica.evidence
     log = log_lineage(evidence)
     is_broken = bool(fault_offsets(evidence)) or not replica.has_state or replica.starts_misnamed
-    covered = newest_sound_snapshot(evidence, replica.misnamed)
+    covered = max(usable_snapshots(evidence, replica.misnamed), default=None)
     if covered is not None and (is_broken or covered > log.end):
         log = log.after(covered)  # What was before the damage is not needed, or is dropped at startup.
     log = log.cut(replica.end.offset)

@@ -88,9 +88,10 @@ def _readings(judgement: Judgement, doubted: DoubtedName) -> str:
     others = (copy for copy in judgement.copies if copy is not mine)
     start = max((copy.lineage.end_offset for copy in others if copy.lineage.end_offset < end_offset), default=0)
     only = offsets_text(start, end_offset)
+    otherwise = "other records are missing" if judgement.ruling.misses_if_renamed else "nothing is missing by it"
     return (
-        f"the name of snapshot {doubted.path} is doubted ({doubted.reason}). If it was renamed, nothing is missing by"
-        f" it. If it has its own name, {only} may be in this file alone: keep it"
+        f"the name of snapshot {doubted.path} is doubted ({doubted.reason}). If it was renamed, {otherwise}."
+        f" If it has its own name, {only} may be in this file alone: keep it"
     )
 
 

@@ -49,8 +49,9 @@ class Ruling:
         rests_on_flush: whether the verdict holds only if the last leader has not lost, in a power cut, records that it
             counted before it had flushed them.
         rests_on_voters: whether it holds only if there was no change of voters that no log here has seen.
-        doubted: for ``NAME_CONTRADICTED`` and ``NAME_DOUBTED``, the snapshots by whose names something would be
-            missing, by path.
+        doubted: for ``NAME_CONTRADICTED`` and ``NAME_DOUBTED``, the snapshots on whose names it depends whether, or
+            which, records are missing, by path.
+        misses_if_renamed: for ``NAME_DOUBTED``, whether records are missing if all such names are wrong.
     """
 
     verdict: QuorumVerdict
@@ -60,13 +61,14 @@ class Ruling:
     rests_on_flush: bool = False
     rests_on_voters: bool = False
     doubted: tuple[DoubtedName, ...] = ()
+    misses_if_renamed: bool = False
 
 
 def rule(case: Case) -> Ruling:
     """Give the verdict on a quorum."""
-    unsettled = _unsettled(case)
-    if unsettled:
-        return Ruling(QuorumVerdict.UNKNOWN, Reason.NAME_DOUBTED, None, case.proven, doubted=unsettled)
+    by_names = _by_doubted_names(case)
+    if by_names is not None:
+        return by_names
     found = _missing(case)
     if found is not None:
         reason, missing_from, must_hold = found
@@ -91,10 +93,11 @@ def rule(case: Case) -> Ruling:
     )
 
 
-def _unsettled(case: Case) -> tuple[DoubtedName, ...]:
-    """Return the snapshots on whose doubted names it depends whether something is missing; none if it does not.
+def _by_doubted_names(case: Case) -> Ruling | None:
+    """Rule where it depends on doubted names whether, or which, records are missing; None where they change nothing.
 
-    They are taken to be wrong, all of them, and each alone to be right, and then all.
+    They are taken to be wrong, all of them, and each alone to be right, and then all: one of these is true. Taken as it
+    is used, a snapshot may hide what its log proves, and that its log has lost something.
     """
     doubted = {
         each.path: each
@@ -103,15 +106,23 @@ def _unsettled(case: Case) -> tuple[DoubtedName, ...]:
         if not each.is_certain and not each.proves
     }
     if not doubted:
-        return ()
-    all_wrong = Case([each.if_renamed or each for each in case.copies], case.leader_id)
-    is_missing = [_missing(case) is not None, _missing(all_wrong) is not None]
-    by_path = {path: _missing(_if_right(case, [path])) is not None for path in doubted}
-    is_missing += [*by_path.values(), _missing(_if_right(case, doubted)) is not None]
-    if all(is_missing) or not any(is_missing):
-        return ()
-    names = sorted(path for path in doubted if by_path[path] != is_missing[1]) or sorted(doubted)
-    return tuple(doubted[path] for path in names)
+        return None
+    as_used = _missing(case)
+    all_wrong = _missing(Case([each.if_renamed or each for each in case.copies], case.leader_id))
+    by_path = {path: _missing(_if_right(case, [path])) for path in doubted}
+    readings = [all_wrong, *by_path.values(), _missing(_if_right(case, doubted))]
+    names = sorted(path for path in doubted if (by_path[path] is None) != (all_wrong is None)) or sorted(doubted)
+    found = tuple(doubted[path] for path in names)
+    if any(each is None for each in readings):
+        if as_used is None and not any(readings):
+            return None
+        unknown = Ruling(QuorumVerdict.UNKNOWN, Reason.NAME_DOUBTED, None, case.proven, doubted=found)
+        return attrs.evolve(unknown, misses_if_renamed=all_wrong is not None)
+    if as_used is not None:
+        return None
+    starts = [each[1] for each in readings if each is not None and each[1] is not None]
+    ruling = Ruling(QuorumVerdict.MISSING, Reason.NAME_DOUBTED, min(starts, default=None), case.proven, doubted=found)
+    return attrs.evolve(ruling, misses_if_renamed=True)
 
 
 def _if_right(case: Case, paths: Collection[str]) -> Case:

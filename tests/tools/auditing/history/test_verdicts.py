@@ -322,6 +322,35 @@ def test_a_snapshot_that_may_be_renamed_proves_no_loss(true_end: int, reason: Re
         assert "Never start" not in said(view)
 
 
+@pytest.mark.parametrize(
+    ("others", "leader", "verdict"),
+    [({2: 205}, 1, QuorumVerdict.MISSING), ({2: 400, 3: 50}, 2, QuorumVerdict.UNKNOWN)],
+    ids=["of two voters", "of three"],
+)
+def test_a_doubted_name_that_stands_for_the_state_of_a_log(
+    others: dict[int, int], leader: int, verdict: QuorumVerdict
+) -> None:
+    """If the snapshot was renamed, the log has lost its state, which others prove; if not, others may lack its records.
+
+    What is missing either way is said to be missing. Nothing is given up before it is known which.
+    """
+    named = (1, *others)
+    tail = MadeLog(node="n1", start_offset=100).data(105).snapshot(300, epoch=1, named=voters(*named), last_ms=99)
+    logs = [log_of(each, end, named=named) for each, end in others.items()]
+    logs[0].snapshot(100, epoch=1, named=voters(*named))
+    nodes = [place for log in (tail, *logs) for place in node(log, epoch=1, leader=leader)]
+    view = view_of(nodes)
+    judgement, path = view.judgement, tail.others[0].task.path
+
+    assert (judgement.ruling.verdict, judgement.ruling.reason) == (verdict, Reason.NAME_DOUBTED)
+    assert ([each.path for each in judgement.ruling.doubted], judgement.ruling.misses_if_renamed) == ([path], True)
+    assert (judgement.way, judgement.start) == (Way.SETTLE_NAMES, ())
+    assert "If it was renamed, other records are missing. If it has its own name, offsets" in said(view)
+    lost = [each for each in judge_directories(nodes) if each.rule == "committed-lost"]
+    assert len(lost) == (verdict is QuorumVerdict.MISSING)
+    assert all(each.offset == judgement.ruling.missing_from == 0 for each in lost)
+
+
 def test_a_renamed_snapshot_proves_no_loss() -> None:
     """A log that has the record before the end in its name, with another time, says so for certain."""
     logs = [MadeLog(node=f"n{each}") for each in (*THREE, 9)]

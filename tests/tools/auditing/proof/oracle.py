@@ -83,8 +83,8 @@ def read(files: Files, wrong: frozenset[Snapshot] = frozenset(), unproven: froze
     rot = files.rotten
     is_lost = rot is not None and max(rot + 1, _readable_end(files)) > covered
     if not is_covered or (is_lost and rot is not None):
-        whole_end = whole_end if not can_start else covered
-        if can_start and rot is not None:
+        whole_end = covered
+        if is_covered and rot is not None:
             whole_end = max(rot, covered)
             epochs = {at: epoch for at, epoch in epochs.items() if at < whole_end}
         seen = [
@@ -272,7 +272,10 @@ def answer(given: Sequence[Files], leader: int | None) -> Answer:
         if log.doubted:
             log.beside, other.beside = other.epochs, log.epochs
     found = _judged(logs, leader)
-    if unproven and _is_unsettled(logs, if_renamed, leader):
+    by_names = _by_names(logs, if_renamed, leader) if unproven else {found.verdict == "missing"}
+    if by_names == {True}:
+        return replace(found, verdict="missing")
+    if by_names != {found.verdict == "missing"}:
         return replace(found, verdict="unknown")
     if found.verdict == "nothing-missing":
         trusting = (
@@ -280,31 +283,34 @@ def answer(given: Sequence[Files], leader: int | None) -> Answer:
             for log in logs
             for name in log.wrong
         )
-        if any(_judged(each, leader).verdict == "missing" for each in trusting):
+        if any(_judged(each, leader, are_all_compared=True).verdict == "missing" for each in trusting):
             return replace(found, verdict="unknown")
     return found
 
 
-def _is_unsettled(logs: Sequence[Log], if_renamed: Sequence[Log], leader: int | None) -> bool:
-    """Whether it depends on doubted names if something is missing: all are wrong, or one is right, or all are."""
-    readings: list[Sequence[Log]] = [logs, [pair[bool(pair[0].doubted)] for pair in zip(logs, if_renamed, strict=True)]]
+def _by_names(logs: Sequence[Log], if_renamed: Sequence[Log], leader: int | None) -> set[bool]:
+    """Whether something is missing if doubted names are wrong, or one of them is right, or all are."""
+    readings: list[Sequence[Log]] = [[pair[bool(pair[0].doubted)] for pair in zip(logs, if_renamed, strict=True)]]
     for index, log in enumerate(logs):
         for name in log.doubted:
-            one = list(readings[1])
+            one = list(readings[0])
             one[index] = replace(log, names=[*log.names, name])
             readings.append(one)
     readings.append([replace(log, names=[*log.names, *log.doubted]) for log in logs])
-    return len({_judged(each, leader).verdict == "missing" for each in readings}) == 2
+    return {_judged(each, leader).verdict == "missing" for each in readings}
 
 
-def _judged(logs: Sequence[Log], leader: int | None) -> Answer:
-    """Judge what directories have and prove."""
+def _judged(logs: Sequence[Log], leader: int | None, *, are_all_compared: bool = False) -> Answer:
+    """Judge what directories have and prove; of renamed snapshots, proofs below the first may contradict each other."""
     latest = _latest(logs)
     points = list(_proven(logs, latest))
     points.sort(key=lambda each: each[0], reverse=True)
     top = points[0][0] if points else (-1, 0)
     filled = [(point, fill(epochs, logs)) for point, epochs in points]
-    is_conflict = any(apart(one, other) is not None for (_, one), (_, other) in itertools.combinations(filled, 2))
+    pairs: Iterable[tuple[tuple[Point, dict[int, int]], ...]] = itertools.combinations(filled, 2)
+    if any(each.files.renamed for each in logs) and not are_all_compared:
+        pairs = ((filled[0], each) for each in filled[1:])
+    is_conflict = any(apart(one, other) is not None for (_, one), (_, other) in pairs)
     usual = next(
         (each.voters_now() for each in sorted(logs, key=lambda each: each.end, reverse=True) if each.voters_now()), ()
     )
@@ -448,7 +454,7 @@ def _verdict_by_voters(
     leader: int | None,
 ) -> str:
     seeds = [each for each in logs if each.can_start and each.has(top) and each.last() == best]
-    named = [each.voters_now() for each in seeds]
+    named = [each.voters_now() for each in sorted(seeds, key=lambda each: len(each.wrong) > 0)]
     voters = (named[0] if named else ()) or at_top or usual
     there = of_voters(logs, voters)
     end = best if best is not None else (top if top[1] else max(each.last() for each in logs))

@@ -297,8 +297,8 @@ def _copy_of(files: Files, path: str | None = None) -> Files:
     return replace(files, path=path or files.path, log=list(files.log), snapshots=snapshots, times=times)
 
 
-def make_past(seed: int) -> Past:
-    """Return a quorum's past, by a number."""
+def make_past(seed: int, renaming: float = 0.2) -> Past:
+    """Return a quorum's past, by a number; with a given probability, one of its snapshots was renamed."""
     chance = random.Random(seed)
     quorum = Quorum(chance)
     usual = [quorum.append, quorum.append, quorum.fetch, quorum.fetch, quorum.fetch, quorum.fetch, quorum.commit]
@@ -321,17 +321,17 @@ def make_past(seed: int) -> Past:
         for files in chance.sample(given, chance.randrange(1, len(given) + 1)):
             _spoil(files, chance)
     kept = chance.sample(given, chance.randrange(1, len(given) + 1)) if chance.random() < 0.7 else given
-    is_honest &= not _rename(kept, random.Random(-seed - 1))
+    is_honest &= not _rename(kept, random.Random(-seed - 1), renaming)
     leaders = {each.state for each in kept if each.state is not None and each.state[1] >= 0}
     latest = max([each.state[0] for each in kept if each.state] + [_last_epoch(each) for each in kept])
     leader = next((leader for epoch, leader in sorted(leaders) if epoch == latest), None)
     return Past(quorum.first_voters, final, kept, quorum.committed, quorum.cut_off, is_honest, leader)
 
 
-def _rename(given: Sequence[Files], chance: random.Random) -> bool:
+def _rename(given: Sequence[Files], chance: random.Random, share: float) -> bool:
     """Sometimes give a snapshot another end in its name; return whether one was renamed."""
     found = [(files, index) for files in given for index in range(len(files.snapshots))]
-    if not found or chance.random() < 0.8:
+    if not found or chance.random() < 1 - share:
         return False
     files, index = chance.choice(found)
     end, epoch, voters = files.snapshots[index]
