@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cluster's metadata say of a partition: its topic's id, its leader, and whose copies hold all that counts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+from uuid import UUID
+
+import attrs
+
+from raftlog.errors import ForeignDirectoryError, RepairRefusedError, StateNotThereError, StorageError
+from raftlog.records.files.file_names import DirectoryName
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask, group_by_place
+from raftlog.tools.auditing.history.log_directories import log_directories
+from raftlog.tools.auditing.history.quorum_view import quorum_view
+from raftlog.tools.auditing.run.engine import survey_all
+from raftlog.tools.auditing.survey.quorum_tasks import quorum_task
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.image.entries import PartitionEntry
+from raftlog.tools.image.tables import Tables
+from raftlog.tools.image.topics import TOPIC_RESOURCE
+from raftlog.tools.state.positions import Position
+from raftlog.tools.state.state_search import State, copies, find_state
+from raftlog.uuid_text import uuid_to_text
+
+_POLICY: Final = "cleanup.policy"
+_BROKER_POLICY: Final = "log.cleanup.policy"
+_BROKER_RESOURCE: Final = 4
+_RECOVERING: Final = 1
+
+
+@attrs.frozen
+class Belief:
+    """What the metadata say of a partition at the end of their log.
+
+    Attributes:
+        cluster_id: None if no ``meta.properties`` beside the metadata has it.
+        directory: the log directory that was read.
+        end_offset: of the metadata that were read, exclusive.
+        proven_end: up to which they are proven to be committed, exclusive.
+        topic_id: as text.
+        leader: id of a broker; -1 if the partition has none.
+        leader_epoch: the highest that a batch may have.
+        replicas, isr, elr: ids of brokers.
+        is_compacted: whether ``cleanup.policy`` says compact.
+        problems: why the metadata prove nothing, each as a sentence without its end.
+    """
+
+    cluster_id: str | None
+    directory: str
+    end_offset: int
+    proven_end: int
+    topic_id: str
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    is_compacted: bool
+    problems: tuple[str, ...] = ()
+
+    @property
+    def holders(self) -> tuple[int, ...]:
+        """The brokers whose copies are known to hold all that was committed, the leader first."""
+        first = (self.leader,) if self.leader >= 0 else ()
+        return tuple(dict.fromkeys([*first, *self.isr, *self.elr]))
+
+    def is_same(self, other: "Belief") -> bool:
+        """Whether another reading says the same of the partition, whatever else the metadata have by then."""
+        return _facts(self) == _facts(other)
+
+
+def _facts(belief: Belief) -> tuple[object, ...]:
+    members = (belief.topic_id, belief.leader, belief.leader_epoch, belief.isr, belief.elr)
+    return (*members, belief.replicas)
+
+
+def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int) -> Belief:
+    """Return what the metadata under some paths say of a partition. Their nodes may run.
+
+    Args:
+        paths: log directories of one cluster, or ``__cluster_metadata-0`` in them.
+        partition: its name.
+        processes: number of processes that read files.
+
+    Raises:
+        StateNotThereError: there is no metadata log, or none from which a state can be made.
+        ForeignDirectoryError: they are of more than one cluster.
+        RepairRefusedError: the metadata do not have the partition.
+        StorageError: a path cannot be read.
+        RaftLogError: a snapshot is damaged.
+    """
+    evidence = group_by_place(survey_all(_tasks(paths), processes))
+    _check_clusters(evidence)
+    view = quorum_view(evidence)
+    if view is None:
+        raise StateNotThereError(f"{', '.join(paths)}: no __cluster_metadata-0 is there")
+    state = find_state(copies(evidence, view), Position())
+    tables = state.image.tables
+    topic_id, entry = _entry(tables, partition, state)
+    return Belief(
+        view.cluster_id,
+        state.copy.path,
+        state.image.end_offset,
+        view.high_watermark,
+        uuid_to_text(topic_id),
+        entry.leader,
+        entry.leader_epoch,
+        entry.replicas,
+        entry.isr,
+        entry.eligible_leader_replicas,
+        _is_compacted(tables, partition.topic),
+        tuple(_problems(state, entry)),
+    )
+
+
+def _tasks(paths: Sequence[str]) -> Iterator[SurveyTask]:
+    for found in find_tasks(paths):
+        if isinstance(found, Finding):
+            if found.rule in UNREADABLE_RULES or found.severity >= Severity.DAMAGED:
+                raise StorageError(found.path, "read", found.reason)
+        elif found.is_raft or not found.place.topic:
+            task = quorum_task(found)
+            if task is not None:
+                yield task
+
+
+def _check_clusters(evidence: Sequence[PartitionEvidence]) -> None:
+    found: dict[str, str] = {}
+    for path, identity in sorted(log_directories(evidence).items()):
+        if identity.cluster_id is not None:
+            found.setdefault(identity.cluster_id, path)
+    if len(found) > 1:
+        (first, _), (second, path) = list(found.items())[:2]
+        raise ForeignDirectoryError(path, "cluster.id", second, first)
+
+
+def _entry(tables: Tables, partition: DirectoryName, state: State) -> tuple[UUID, PartitionEntry]:
+    where = f"{state.copy.path}: the metadata up to offset {state.image.end_offset}"
+    topic_id = tables.topic_ids.get(partition.topic)
+    if topic_id is None:
+        raise RepairRefusedError(f"{where} have no topic {partition.topic}")
+    entry = tables.partitions[topic_id].get(partition.partition)
+    if entry is None:
+        count = len(tables.partitions[topic_id])
+        raise RepairRefusedError(
+            f"{where} have {count} partitions of {partition.topic}, and none {partition.partition}"
+        )
+    return topic_id, entry
+
+
+def _is_compacted(tables: Tables, topic: str) -> bool:
+    """Whether records of a topic may be removed by key: by its own config, or else by one of brokers."""
+    own = tables.configs.get((TOPIC_RESOURCE, topic), {}).get(_POLICY)
+    if own is not None:
+        return "compact" in own
+    brokers: Iterable[dict[str, str]] = (
+        configs for (kind, _), configs in tables.configs.items() if kind == _BROKER_RESOURCE
+    )
+    return any("compact" in configs.get(_BROKER_POLICY, "") for configs in brokers)
+
+
+def _problems(state: State, entry: PartitionEntry) -> Iterator[str]:
+    """Yield why the state may not be the last one of the cluster."""
+    files = [*state.copy.log.segments, *state.copy.log.snapshots_by_id.values()]
+    damaged = {each.task.path for each in files if any(x.severity >= Severity.DAMAGED for x in each.findings)}
+    if state.copy.replica.damaged_from is not None:
+        yield f"the metadata log is damaged from offset {state.copy.replica.damaged_from} on: changes may be lost"
+    elif damaged:
+        yield f"the metadata are damaged in {min(damaged)}"
+    if state.image.refusals:
+        first = state.image.refusals[0]
+        yield f"a metadata record at offset {first.offset} has no effect here: {first.reason}"
+    if state.image.transaction is not None:
+        yield f"a metadata transaction is open from offset {state.image.transaction.offset} on"
+    if entry.leader_recovery_state == _RECOVERING:
+        yield "the leader was elected uncleanly, and has not recovered: it may lack what was committed before"
