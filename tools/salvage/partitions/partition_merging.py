@@ -165,7 +165,7 @@ class _Merging:
         able = [number for number in self._ranks if number in self._next and self._covers(self._next[number])]
         if not able:
             self._found.end()
-            self._position = max(self._position, min(self._beginning(each) for each in self._next.values()))
+            self._pass(min(self._beginning(each) for each in self._next.values()))
             return
         taken = able[0]
         seen = self._next[taken]

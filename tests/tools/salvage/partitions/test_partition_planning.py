@@ -74,7 +74,7 @@ def test_with_metadata_what_a_holder_had_whole_is_there(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=400)
 @given(partition_pasts(), st.sets(st.integers(0, 2), min_size=1), st.lists(DAMAGE, max_size=8), ROLLS)
 def test_with_metadata_what_a_holder_had_whole_is_there_many_times(
     past: PartitionPast, some: set[int], damage: list[Damage], rolls: list[int]
