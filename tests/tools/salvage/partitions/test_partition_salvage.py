@@ -24,7 +24,7 @@ from tests.golden_files import GOLDEN
 from tests.tools.console import Outcome, run
 from tests.tools.repair.repaired import everything
 from tests.tools.salvage.salvaged import content
-from tests.tools.state.made_metadata import ORDERS, VERSION, metadata_log, record
+from tests.tools.state.made_metadata import ORDERS, VERSION, metadata_batch, metadata_log, record
 
 NODE: Final = GOLDEN / "data-topics/data/n1"
 TXN: Final = "txn-0"
@@ -312,6 +312,25 @@ def test_every_real_partition_is_salvaged_as_it_is(tmp_path: Path) -> None:
             made(tmp_path / name, tmp_path / f"{name}-new")
             assert batches(tmp_path / f"{name}-new" / source.name) == batches(source)
     assert count >= 10
+
+
+def test_damaged_metadata_prove_nothing(tmp_path: Path) -> None:
+    """Records after the damage may have changed the ISR: the state before it is used, and the plan is unproven."""
+    (copy,) = brokers(tmp_path, 1)
+    controller = metadata(tmp_path, policy="delete")
+    log = controller / "__cluster_metadata-0" / f"{0:020}.log"
+    whole = log.read_bytes()
+    more = metadata_batch(4, [record("PartitionChangeRecord", partitionId=0, topicId=TXN_ID, isr=[2])], 1_000)
+    log.write_bytes(whole + more)
+    line = planned(copy, file=tmp_path / "plan", options=("--metadata", controller))
+    assert (line["belief"]["isr"], line["is_proven"]) == ([2], True)  # The leader holds all, too.
+    log.write_bytes(whole + more[:-1] + b"\x55")
+    line = planned(copy, file=tmp_path / "plan", options=("--metadata", controller))
+    assert (line["belief"]["isr"], line["is_proven"]) == ([1], False)
+    assert "damaged from offset 4 on" in line["unproven"][0]
+    log.write_bytes(b"\x55" * len(whole))
+    found = plan(copy, file=tmp_path / "none", options=("--metadata", controller))
+    assert (found.exit_code, len(found.complaints)) == (1, 1)
 
 
 # Bad input
