@@ -72,6 +72,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "salvage partition name": ("salvage", "{logs}", "--partition", ODD, "--plan", "{out}"),
     "salvage partition missing": ("salvage", "{logs}/missing", "--partition", "orders-0", "--plan", "{out}"),
     "salvage metadata": ("salvage", "{broker}", "--partition", "orders-0", "--metadata", "{node}", "--plan", "{out}"),
+    "salvage assumed": (
+        *("salvage", "{broker}", "--partition", "orders-0", "--metadata", "{node}", "--assume-topic-id"),
+        *("--plan", "{out}"),
+    ),
     "salvage no metadata": ("salvage", "{broker}", "--partition", "orders-0", "--metadata", ODD, "--plan", "{out}"),
     "salvage no plan": ("salvage", "--apply", "{segment}", "--out", "{out}"),
     "query": ("query", "FROM records", "{segment}"),

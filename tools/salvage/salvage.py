@@ -58,6 +58,7 @@ def make_parser() -> Parser:
         usage=(
             f"{_PROGRAM} SRC [SRC...] --plan FILE [--node-id N] [--replace OFFSET]\n"
             f"       {_PROGRAM} SRC [SRC...] --plan FILE --partition NAME [--metadata DIR] [--step-over]\n"
+            "           [--assume-topic-id]\n"
             f"       {_PROGRAM} --apply FILE --out NEW"
         ),
         epilog=(
@@ -107,6 +108,12 @@ def _add_partition_options(parser: Parser) -> None:
         " right, and without it the choice is unproven (may be given again)",
     )
     parser.add_argument(
+        "--assume-topic-id",
+        action="store_true",
+        help="take replicas without a partition.metadata for the metadata's topic, and give the result one; the choice"
+        " is unproven then (default: they are left out)",
+    )
+    parser.add_argument(
         "--step-over",
         action="store_true",
         help="let the log of the partition go on after a hole of lost records (default: it ends before the first hole)",
@@ -122,7 +129,7 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
         foreign = {"SRC": given.directories or None, "--plan": given.plan, "--node-id": given.node_id}
         foreign["--replace"] = given.replace or None
         foreign |= {"--partition": given.partition, "--metadata": given.metadata or None}
-        foreign["--step-over"] = given.step_over or None
+        foreign |= {"--step-over": given.step_over or None, "--assume-topic-id": given.assume_topic_id or None}
     check_step(parser, given, needed, foreign)
     _check_partition_options(parser, given)
     if given.node_id is not None and not 0 <= given.node_id < 1 << 31:
@@ -134,6 +141,8 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
 
 def _check_partition_options(parser: Parser, given: argparse.Namespace) -> None:
     """Refuse options of the metadata log with ``--partition``, and those of a partition without."""
+    if given.assume_topic_id and not given.metadata:
+        parser.error("--assume-topic-id goes with --metadata")
     if given.partition is None:
         if given.metadata or given.step_over:
             parser.error(f"{'--metadata' if given.metadata else '--step-over'} goes with --partition")

@@ -12,7 +12,8 @@ from raftlog.records.files.file_names import DirectoryName
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.log_directories import log_directories
-from raftlog.tools.auditing.history.quorum_view import quorum_view
+from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.auditing.history.verdict_words import offsets_text
 from raftlog.tools.auditing.run.engine import survey_all
 from raftlog.tools.auditing.survey.quorum_tasks import quorum_task
 from raftlog.tools.auditing.survey.tasks import find_tasks
@@ -28,6 +29,9 @@ from raftlog.uuid_text import uuid_to_text
 _POLICY: Final = "cleanup.policy"
 _BROKER_POLICY: Final = "log.cleanup.policy"
 _BROKER_RESOURCE: Final = 4
+_TIERED: Final = "remote.storage.enable"
+_UNTOLD: Final = (UUID(int=0), UUID(int=1))
+"""What stands for a directory that no record has told, and for one that is not assigned yet (DirectoryId)."""
 _RECOVERING: Final = 1
 
 
@@ -44,8 +48,12 @@ class Belief:
         leader: id of a broker; -1 if the partition has none.
         leader_epoch: the highest that a batch may have.
         replicas, isr, elr: ids of brokers.
-        is_compacted: whether ``cleanup.policy`` says compact.
+        is_compacted: whether ``cleanup.policy`` says compact; None if the topic has none, and no broker's config in the
+            metadata has one that says so: files of brokers, which are not here, may.
         problems: why the metadata prove nothing, each as a sentence without its end.
+        directories: the id of the log directory that each of the replicas is in, in their order; None for one whose
+            directory the metadata do not say. Empty if they say none.
+        is_tiered: whether ``remote.storage.enable`` of the topic is true.
     """
 
     cluster_id: str | None
@@ -58,8 +66,19 @@ class Belief:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     elr: tuple[int, ...]
-    is_compacted: bool
+    is_compacted: bool | None
     problems: tuple[str, ...] = ()
+    directories: tuple[str | None, ...] = ()
+    is_tiered: bool = False
+
+    def directory_of(self, broker: int | None) -> str | None:
+        """Return the id of the log directory in which a broker has the partition; None if the metadata do not say."""
+        return dict(zip(self.replicas, self.directories, strict=False)).get(broker) if broker is not None else None
+
+    @property
+    def home(self) -> int | None:
+        """The broker to which a log that is made anew belongs; None if the metadata have none that holds all."""
+        return next(iter(self.holders), None)
 
     @property
     def holders(self) -> tuple[int, ...]:
@@ -74,7 +93,7 @@ class Belief:
 
 def _facts(belief: Belief) -> tuple[object, ...]:
     members = (belief.topic_id, belief.leader, belief.leader_epoch, belief.isr, belief.elr)
-    return (*members, belief.replicas)
+    return (*members, belief.replicas, belief.directories)
 
 
 def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int) -> Belief:
@@ -112,7 +131,9 @@ def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int) 
         entry.isr,
         entry.eligible_leader_replicas,
         _is_compacted(tables, partition.topic),
-        tuple(_problems(state, entry)),
+        tuple(_problems(view, state, entry)),
+        tuple(None if each in _UNTOLD else uuid_to_text(each) for each in entry.directories),
+        tables.configs.get((TOPIC_RESOURCE, partition.topic), {}).get(_TIERED) == "true",
     )
 
 
@@ -151,19 +172,27 @@ def _entry(tables: Tables, partition: DirectoryName, state: State) -> tuple[UUID
     return topic_id, entry
 
 
-def _is_compacted(tables: Tables, topic: str) -> bool:
-    """Whether records of a topic may be removed by key: by its own config, or else by one of brokers."""
+def _is_compacted(tables: Tables, topic: str) -> bool | None:
+    """Whether records of a topic may be removed by key: by its config, or one of brokers; None if not known."""
     own = tables.configs.get((TOPIC_RESOURCE, topic), {}).get(_POLICY)
     if own is not None:
         return "compact" in own
     brokers: Iterable[dict[str, str]] = (
         configs for (kind, _), configs in tables.configs.items() if kind == _BROKER_RESOURCE
     )
-    return any("compact" in configs.get(_BROKER_POLICY, "") for configs in brokers)
+    return any("compact" in configs.get(_BROKER_POLICY, "") for configs in brokers) or None
 
 
-def _problems(state: State, entry: PartitionEntry) -> Iterator[str]:
+def _problems(view: QuorumView, state: State, entry: PartitionEntry) -> Iterator[str]:
     """Yield why the state may not be the last one of the cluster."""
+    if not view.has_majority:
+        yield (
+            "no majority of the metadata's voters is here: the others may have later changes (give --metadata of all"
+            " controllers, copied after they and the brokers were stopped)"
+        )
+    if view.high_watermark < state.image.end_offset:
+        where = offsets_text(view.high_watermark, state.image.end_offset)
+        yield f"of the metadata, {where} are not proven to be committed"
     files = [*state.copy.log.segments, *state.copy.log.snapshots_by_id.values()]
     damaged = {each.task.path for each in files if any(x.severity >= Severity.DAMAGED for x in each.findings)}
     if state.copy.replica.damaged_from is not None:

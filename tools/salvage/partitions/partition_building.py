@@ -2,8 +2,8 @@
 """Builds the directory of a salvaged partition: batches as they were, in files as Kafka has them, and audits it.
 
 Segments end where those of the sources ended. ``partition.metadata`` is copied, and ``leader-epoch-checkpoint`` made
-anew from the batches. There are no indexes and no producer snapshots: Kafka makes them as it loads such a log, and
-reads all of its batches then, whatever the recovery point is.
+anew from the batches, and from the base's for the epochs before them. There are no indexes and no producer snapshots:
+Kafka makes them as it loads such a log, and reads all of its batches then, whatever the recovery point is.
 
 Source: LogLoader#loadSegmentFiles.
 """
@@ -19,6 +19,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import split
 from raftlog.records.files.checkpoint_files import write_leader_epoch_checkpoint
 from raftlog.records.files.file_names import FileKind, FileName, parse_file_name
+from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.repair.copied_log import copy_file
@@ -27,6 +28,7 @@ from raftlog.tools.repair.sources import Source, check_unchanged
 from raftlog.tools.salvage.building import append_piece
 from raftlog.tools.salvage.merging import Piece
 from raftlog.tools.salvage.partitions.partition_plan import PartitionSalvage
+from raftlog.uuid_text import uuid_from_text
 
 _SEGMENT_BYTES: Final = 1 << 30
 _MOST_RELATIVE: Final = (1 << 31) - 1
@@ -63,6 +65,9 @@ def build_partition(
     file_system.make_directory(log_path)
     if salvage.topic_id_source is not None:
         _copy_topic_id(file_system, sources[salvage.topic_id_source], salvage.partition, log_path)
+    elif salvage.topic_id is not None:
+        made = PartitionMetadata(0, uuid_from_text(salvage.topic_id))
+        replace_file(file_system, join(log_path, FileKind.PARTITION_METADATA.value), write_partition_metadata(made))
     names = []
     for base_offset, pieces in segments_of(salvage.pieces, salvage.start_offset):
         names.append(str(FileName(FileKind.LOG, base_offset=base_offset)))
@@ -74,9 +79,14 @@ def build_partition(
             file.sync()
         finally:
             file.close()
-    epochs = _check(log_path, names, salvage)
+    epochs = _with_early(salvage.early_epochs, _check(log_path, names, salvage))
     path = join(log_path, FileKind.LEADER_EPOCH_CHECKPOINT.value)
     replace_file(file_system, path, write_leader_epoch_checkpoint(epochs))
+
+
+def _with_early(early: Sequence[EpochEntry], epochs: Sequence[EpochEntry]) -> list[EpochEntry]:
+    """Return epochs with those that began before the first batch, of which the last may be that of the batch."""
+    return [*early, *(each for each in epochs if not early or each.epoch > early[-1].epoch)]
 
 
 def _copy_topic_id(file_system: FileSystem, source: Source, partition: str, log_path: str) -> None:

@@ -33,13 +33,13 @@ class PartitionCopy:
     Attributes:
         number: of its source.
         source: its files.
-        cluster_id, node_id: from ``meta.properties``; None for what no file says.
+        cluster_id, node_id, directory_id: from ``meta.properties``; None for what no file says.
         topic_id: from ``partition.metadata``; None if that is not there, or cannot be read.
         segments: by ascending base offset.
         checkpoint: entries of ``leader-epoch-checkpoint``, ascending; none if it cannot be read, or they do not ascend.
         high_watermark: by ``replication-offset-checkpoint``: what is below it was committed; 0 if no file says it.
         start_offset: by ``log-start-offset-checkpoint``: what is below it was deleted; 0 if no file says it.
-        is_cleaned: whether ``cleaner-offset-checkpoint`` names the partition, so that it was compacted.
+        cleaned_to: by ``cleaner-offset-checkpoint``: what is below it was compacted; None if it does not say it.
         unread: names of small files that cannot be read.
     """
 
@@ -47,12 +47,13 @@ class PartitionCopy:
     source: Source
     cluster_id: str | None
     node_id: int | None
+    directory_id: UUID | None
     topic_id: UUID | None
     segments: tuple[NamedSegment, ...]
     checkpoint: tuple[EpochEntry, ...]
     high_watermark: int
     start_offset: int
-    is_cleaned: bool
+    cleaned_to: int | None
     unread: tuple[str, ...] = ()
 
     @property
@@ -95,12 +96,13 @@ def read_copy(number: int, source: Source, partition: DirectoryName) -> Partitio
         source,
         None if meta is None else meta.cluster_id,
         None if meta is None else meta.node_id,
+        None if meta is None else meta.directory_id,
         None if metadata is None else metadata.topic_id,
         tuple(sorted(_segments(source), key=lambda each: each.base_offset)),
         _ascending(epochs or ()),
         offsets[0] or 0,
         offsets[1] or 0,
-        offsets[2] is not None,
+        offsets[2],
         tuple(files.unread),
     )
 

@@ -95,12 +95,16 @@ def choose_base(copies: Sequence[CopyKnowledge], holders: Sequence[int], leader_
 def _usable(copies: Sequence[CopyKnowledge], index: int, base: int, leader_epoch: int | None) -> Known:
     """Return what of a copy may be taken: after the base's end only what nobody can have replaced.
 
-    That is what was written in the leader's present epoch; or in the base's last epoch, if it has lost its end and its
-    checkpoint says that it had no later one, or where the later one began.
+    That is what was written in the leader's present epoch, and what a copy with such a record has before it; or what
+    was written in the base's last epoch, if it has lost its end and its checkpoint says that it had no later one, or
+    where the later one began.
     """
     known, own = copies[index].known, copies[base]
     if index == base or leader_epoch is None:
         return known
+    present = known.extents.get(leader_epoch)
+    if present is not None and parting_offset(known, own.claim) is None:
+        return known.cut(present.end_offset)
     epoch = own.known.end.epoch
     has_lost_more = own.has_lost_end and own.checkpoint[-1:] != () and own.checkpoint[-1].epoch == epoch
     if (epoch == leader_epoch or has_lost_more) and parting_offset(known, own.claim) is None:

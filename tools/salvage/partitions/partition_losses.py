@@ -5,6 +5,7 @@ The log ends before the first hole, unless it is asked to step over: what is bef
 have seen at some time, and what is after it is not. A hole at the beginning is as if retention had removed more.
 """
 
+import bisect
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,26 +19,31 @@ from raftlog.tools.salvage.salvage_plan import Loss
 
 _MOST_LINES: Final = 20
 _HOLE: Final = "no source has them whole, in a place that can be vouched for"
+_BEFORE: Final = (
+    "they are whole, and before a hole at the beginning of the base: --step-over keeps them, if they were not deleted"
+)
 _AFTER_HOLE: Final = "they are whole, and after a hole: --step-over keeps them"
 
 
 def chosen_stretches(
     merged: TopicMerged, first: int, *, steps_over: bool
-) -> tuple[Sequence[TopicStretch], Sequence[TopicStretch]]:
-    """Return the stretches of the result, and those after them, which it does not have.
+) -> tuple[Sequence[TopicStretch], Sequence[TopicStretch], Sequence[TopicStretch]]:
+    """Return the stretches of the result, and those before and after them, which it does not have.
 
     Args:
-        merged: what the copies have.
-        first: where the base's log begins: what others have before it counts only if nothing is missing between.
+        merged: what the copies have. Nothing is in it that the base says was deleted.
+        first: where the base's log begins: what others have before it was deleted there, or the base has lost it.
         steps_over: whether the log goes on after holes.
     """
     found = [stretch for stretch in merged.stretches if stretch.end_offset > first] or list(merged.stretches[-1:])
-    return (found, []) if steps_over else (found[:1], found[1:])
+    early = merged.stretches[: len(merged.stretches) - len(found)]
+    return (merged.stretches, [], []) if steps_over else (found[:1], early, found[1:])
 
 
 def find_losses(
     first: int,
     chosen: Sequence[TopicStretch],
+    early: Sequence[TopicStretch],
     later: Sequence[TopicStretch],
     known_end: int,
     copies: Sequence[PartitionCopy],
@@ -48,21 +54,21 @@ def find_losses(
     Args:
         first: where the base's log begins.
         chosen: the stretches of the result.
+        early: those before them.
         later: those after them.
         known_end: of what is known to have been there, exclusive.
         copies: the replicas.
         logs: what of them can be vouched for, in the same order.
     """
-    position = first
-    for stretch in chosen:
-        yield from _hole(position, stretch.start_offset, copies, logs)
-        position = stretch.end_offset
-    for stretch in later:
-        yield from _hole(position, stretch.start_offset, copies, logs)
-        batches = "a batch" if stretch.batch_count == 1 else f"{stretch.batch_count:,} batches"
-        words = (f"{batches}, up to leader epoch {stretch.pieces[-1].epoch}.",)
-        yield Loss(stretch.start_offset, stretch.end_offset, stretch.size_bytes, _AFTER_HOLE, words)
-        position = stretch.end_offset
+    position = min(first, *(stretch.start_offset for stretch in (*early, *chosen)))
+    for stretches, reason in ((early, _BEFORE), (chosen, ""), (later, _AFTER_HOLE)):
+        for stretch in stretches:
+            yield from _hole(position, stretch.start_offset, copies, logs)
+            if reason:
+                batches = "a batch" if stretch.batch_count == 1 else f"{stretch.batch_count:,} batches"
+                words = (f"{batches}, up to leader epoch {stretch.pieces[-1].epoch}.",)
+                yield Loss(stretch.start_offset, stretch.end_offset, stretch.size_bytes, reason, words)
+            position = stretch.end_offset
     yield from _hole(position, known_end, copies, logs)
 
 
@@ -74,8 +80,10 @@ def _hole(start: int, end: int, copies: Sequence[PartitionCopy], logs: Sequence[
 
 def _where(start: int, end: int, copy: PartitionCopy, log: VouchedPartition) -> str:
     """Return where a copy has bytes that may have been these offsets, and what is beside them."""
-    before = next((run for run in reversed(log.runs) if run.end_offset <= start), None)
-    after = next((run for run in log.runs if run.start_offset >= end), None)
+    number = bisect.bisect_right(log.runs, start, key=lambda run: run.end_offset)
+    before = log.runs[number - 1] if number else None
+    number = bisect.bisect_left(log.runs, end, key=lambda run: run.start_offset)
+    after = log.runs[number] if number < len(log.runs) else None
     beside = [f"leader epoch {run.epoch} {side}" for run, side in ((before, "before"), (after, "after")) if run]
     sides = f", with {' and '.join(beside)}" if beside else ""
     places = ", ".join(_places(before, after, copy))
@@ -119,6 +127,36 @@ def dropped_words(
             yield f"{copy.name} has {where} of {named}, of another lineage, or of one that cannot be told from another."
         if log.has_false_checkpoint:
             yield f"the leader-epoch-checkpoint of {copy.name} contradicts its batches, and vouches for nothing."
+
+
+def elsewhere_words(
+    copies: Sequence[PartitionCopy], logs: Sequence[VouchedPartition], base: int, ends: Sequence[int]
+) -> Iterator[str]:
+    """Yield which sound records were committed, or may have been, and are not used all the same.
+
+    Those below a copy's high watermark that another lineage has replaced; and those that contradict others.
+
+    Args:
+        copies: the replicas.
+        logs: what of them can be vouched for, in the same order.
+        base: the copy that is right, by its index.
+        ends: up to where each is of the lineage, exclusive.
+    """
+    for index, (copy, log, end) in enumerate(zip(copies, logs, ends, strict=True)):
+        beyond = next((max(end, run.start_offset) for run in log.runs if run.end_offset > end), None)
+        if index != base and beyond is not None and beyond < copy.high_watermark:
+            where = offsets_text(beyond, copy.high_watermark)
+            yield (
+                f"{copy.name} has {where}, which were committed by its high watermark: if they are of another lineage,"
+                " an unclean election has replaced them. Keep that copy."
+            )
+        if log.contradicted:
+            count = sum(run.batch_count for run in log.contradicted)
+            start = min(run.start_offset for run in log.contradicted)
+            end_offset = max(run.end_offset for run in log.contradicted)
+            batches = "a sound batch" if count == 1 else f"{count:,} sound batches"
+            where = offsets_text(start, end_offset)
+            yield f"{copy.name} has {batches} within {where}, whose offsets or epochs contradict those of more batches."
 
 
 def doubted_words(

@@ -3,7 +3,7 @@
 
 import attrs
 
-from raftlog.offsets import OffsetAndEpoch
+from raftlog.offsets import EpochEntry, OffsetAndEpoch
 from raftlog.tools.salvage.merging import Conflict, Piece
 from raftlog.tools.salvage.partitions.partition_belief import Belief
 from raftlog.tools.salvage.salvage_plan import Loss
@@ -49,6 +49,13 @@ class PartitionSalvage:
         dropped: records of single sources that are not of the lineage, or not known to be, in sentences.
         doubted: batches for whose place or epoch nothing vouches, in sentences.
         is_compacted: whether offsets may be missing because of compaction.
+        compacted_below: the offset below which they may, exclusive; None if there is no limit, or it never was.
+        compaction_reason: why it counts as compacted, or why not although something says so; empty if nothing does.
+        elsewhere: sound records of single sources that the result does not have, and that were or may have been
+            committed, in sentences.
+        early_epochs: of the base's leader-epoch-checkpoint, the epochs that began before the first batch.
+        open_gaps: offsets (inclusive, exclusive) at which no source has anything, and files end and begin: compaction
+            has left them, or files are missing. Ascending.
         cleaned_apart: the first offset at which copies were cleaned at different times, if batches of both are taken.
         open_transactions: ids of producers whose transactions have begun in the log and not ended.
         unsure_transactions: ids of those whose transactions were open where a hole begins that is stepped over.
@@ -77,6 +84,11 @@ class PartitionSalvage:
     dropped: tuple[str, ...]
     doubted: tuple[str, ...]
     is_compacted: bool
+    compacted_below: int | None
+    compaction_reason: str
+    open_gaps: tuple[tuple[int, int], ...]
+    elsewhere: tuple[str, ...]
+    early_epochs: tuple[EpochEntry, ...]
     cleaned_apart: int | None
     open_transactions: tuple[int, ...]
     unsure_transactions: tuple[int, ...]

@@ -8,32 +8,32 @@ import attrs
 
 from raftlog.errors import DecodeError, ForeignDirectoryError, RepairRefusedError
 from raftlog.file_system import join
+from raftlog.offsets import EpochEntry
 from raftlog.records.files.file_names import DirectoryName, FileKind
 from raftlog.storage.reading.file_source import FileSource
+from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.partitions.partition_belief import Belief
+from raftlog.tools.salvage.partitions.partition_compaction import read_logs
 from raftlog.tools.salvage.partitions.partition_copies import PartitionCopy, read_copy
 from raftlog.tools.salvage.partitions.partition_lineage import Base, CopyKnowledge, choose_base
 from raftlog.tools.salvage.partitions.partition_losses import (
     chosen_stretches,
     doubted_words,
     dropped_words,
+    elsewhere_words,
     find_losses,
 )
-from raftlog.tools.salvage.partitions.partition_merging import Seen, TopicMerged, merge_copies, read_covered
+from raftlog.tools.salvage.partitions.partition_merging import TopicMerged, TopicStretch, merge_copies
 from raftlog.tools.salvage.partitions.partition_plan import LeftOut, PartitionSalvage
-from raftlog.tools.salvage.partitions.partition_runs import RunReader, TopicRun
-from raftlog.tools.salvage.partitions.partition_vouching import (
-    NumberedRun,
-    VouchedPartition,
-    vouch_partition,
-    with_copies_elsewhere,
-)
+from raftlog.tools.salvage.partitions.partition_proof import find_problems, is_of_broker
+from raftlog.tools.salvage.partitions.partition_runs import Seen, TopicRun, read_covered
+from raftlog.tools.salvage.partitions.partition_vouching import NumberedRun, VouchedPartition
 from raftlog.tools.salvage.winning import Known
-from raftlog.tools.terminal.value_text import ids_text
 from raftlog.uuid_text import uuid_to_text
 
 _PIECE_BYTES: Final = 1 << 20
+_NO_END: Final = (1 << 63) - 1
 
 
 @attrs.frozen
@@ -45,12 +45,14 @@ class PartitionRequest:
         belief: what the metadata say; None without.
         metadata: paths of the metadata, as they were given.
         steps_over: whether the log is to go on after holes.
+        assumes_topic_id: whether a copy that does not say of which topic it is counts as of the metadata's.
     """
 
     partition: DirectoryName
     belief: Belief | None = None
     metadata: tuple[str, ...] = ()
     steps_over: bool = False
+    assumes_topic_id: bool = False
 
 
 def plan_partition(sources: Sequence[Source], request: PartitionRequest) -> PartitionSalvage:
@@ -69,7 +71,7 @@ def plan_partition(sources: Sequence[Source], request: PartitionRequest) -> Part
     copies = [read_copy(number, source, request.partition) for number, source in enumerate(sources)]
     copies.sort(key=lambda each: (each.node_id is None, each.node_id or 0, each.directory))
     cluster_id = _check_clusters(copies, request.belief)
-    used, left_out = _of_topic(copies, request.belief)
+    used, left_out = _of_topic(copies, request)
     return _Planning(used, request, cluster_id, tuple(left_out)).planned()
 
 
@@ -84,15 +86,16 @@ def _check_clusters(copies: Sequence[PartitionCopy], belief: Belief | None) -> s
     return cluster_id
 
 
-def _of_topic(copies: Sequence[PartitionCopy], belief: Belief | None) -> tuple[list[PartitionCopy], list[LeftOut]]:
+def _of_topic(copies: Sequence[PartitionCopy], request: PartitionRequest) -> tuple[list[PartitionCopy], list[LeftOut]]:
     """Divide the copies: a topic of the same name that was made again has other records at the same offsets."""
+    belief = request.belief
     ids = {copy.number: uuid_to_text(copy.topic_id) for copy in copies if copy.topic_id is not None}
     wanted = next(iter(ids.values()), None) if belief is None else belief.topic_id
     used: list[PartitionCopy] = []
     left_out: list[LeftOut] = []
     for copy in copies:
         found = ids.get(copy.number)
-        if found == wanted:
+        if found == wanted or (found is None and request.assumes_topic_id):
             used.append(copy)
         elif found is None:
             reason = f"no {FileKind.PARTITION_METADATA.value} that can be read says that it is of topic id {wanted}"
@@ -124,54 +127,106 @@ class _Planning:
         self._belief = request.belief
         self._cluster_id = cluster_id
         self._left_out = left_out
-        is_compacted = any(copy.is_cleaned for copy in copies) or (
-            request.belief is not None and request.belief.is_compacted
-        )
-        self._is_compacted, self._logs = _vouched(copies, is_compacted=is_compacted)
+        policy = None if request.belief is None else request.belief.is_compacted
+
+        def are_equal(one: NumberedRun, other: NumberedRun) -> bool:
+            pieces = [_bytes(f"{copies[index].directory}/{run.file}", run) for index, run in (one, other)]
+            return all(left == right for left, right in zip(*pieces, strict=True))
+
+        self._compaction, self._logs = read_logs(copies, policy, are_equal)
         self._knowledge = [self._known(copy, log) for copy, log in zip(copies, self._logs, strict=True)]
 
     def planned(self) -> PartitionSalvage:
         base = self._base()
-        copy = self._copies[base.index]
+        copy, log = self._copies[base.index], self._logs[base.index]
         unproven = tuple(self._problems(base))
         merged = self._merged(base, is_proven=not unproven)
         first = max(copy.start_offset, copy.segments[0].base_offset)
-        chosen, later = chosen_stretches(merged, first, steps_over=self._request.steps_over)
+        chosen, early, later = chosen_stretches(merged, first, steps_over=self._request.steps_over)
         if not chosen:
             raise _nothing(self._copies)
+        start = chosen[0].start_offset
+        early_epochs = self._early_epochs(copy, log, chosen[0])
         known_end = max(base.winner.known.end.offset, *(self._copies[i].high_watermark for i in self._reliable(base)))
-        topic_id = next((each.topic_id for each in self._copies if each.topic_id is not None), None)
         taken = {piece.source for stretch in chosen for piece in stretch.pieces}
         last = chosen[-1]
-        losses = tuple(find_losses(first, chosen, later, known_end, self._copies, self._logs))
+        losses = tuple(find_losses(first, chosen, early, later, known_end, self._copies, self._logs))
+        topic_id, topic_id_source = self._topic_id()
         return PartitionSalvage(
             str(self._request.partition),
             self._cluster_id,
-            None if topic_id is None else uuid_to_text(topic_id),
+            topic_id,
             copy.number,
             not unproven,
             unproven,
             self._belief,
             self._request.metadata,
-            chosen[0].start_offset,
+            start,
             last.end_offset,
             last.pieces[-1].epoch,
             tuple(piece for stretch in chosen for piece in stretch.pieces),
             sum(stretch.batch_count for stretch in chosen),
-            None if topic_id is None else next(each.number for each in self._copies if each.topic_id is not None),
+            topic_id_source,
             known_end,
             all(self._knowledge[index].has_lost_end for index in self._reliable(base)),
             self._request.steps_over,
             losses,
             merged.conflicts,
             self._left_out,
-            tuple(dropped_words(self._copies, self._logs, base.winner.ends, chosen[0].start_offset)),
+            tuple(dropped_words(self._copies, self._logs, base.winner.ends, start)),
             tuple(doubted_words(self._copies, self._logs, chosen)),
-            self._is_compacted,
+            self._compaction.below > 0,
+            self._compaction.end_offset,
+            self._compaction.reason,
+            (*self._gap_before(copy, log, [*early, *chosen]), *_inside(merged.open_gaps, chosen)),
+            tuple(elsewhere_words(self._copies, self._logs, base.index, base.winner.ends)),
+            early_epochs,
             merged.cleaned_apart if len(taken) > 1 else None,
             last.open_transactions,
             tuple(sorted({each for stretch in chosen[:-1] for each in stretch.open_transactions})),
         )
+
+    def _problems(self, base: Base) -> Iterator[str]:
+        yield from find_problems(self._belief, base, self._copies, self._logs, self._knowledge)
+        if self._request.assumes_topic_id:
+            for copy in self._copies:
+                if copy.topic_id is None:
+                    yield f"{copy.name} does not say of which topic it is, and --assume-topic-id takes it for this one"
+
+    def _topic_id(self) -> tuple[str | None, int | None]:
+        """Return the topic's id, and the source whose file has it."""
+        copy = next((each for each in self._copies if each.topic_id is not None), None)
+        if copy is not None and copy.topic_id is not None:
+            return uuid_to_text(copy.topic_id), copy.number
+        return (None if self._belief is None else self._belief.topic_id), None
+
+    def _early_epochs(self, copy: PartitionCopy, log: VouchedPartition, first: TopicStretch) -> tuple[EpochEntry, ...]:
+        """Return the epochs before the log's first batch, which tiered storage needs: its own leader-epoch-checkpoint.
+
+        Source: RemoteLogManager.RLMExpirationTask: remote segments without an epoch of the checkpoint are deleted.
+        """
+        start, epoch = first.pieces[0].start_offset, first.first_epoch
+        known = Lineage(log.checkpoint, _NO_END).epoch_at(start)
+        if known == epoch:
+            return tuple(each for each in log.checkpoint if each.start_offset < start)
+        if self._belief is not None and self._belief.is_tiered:
+            raise RepairRefusedError(
+                f"{copy.directory}: the topic has remote.storage.enable, and no sound leader-epoch-checkpoint says"
+                " which epochs its remote segments are of: Kafka would delete them"
+            )
+        return ()
+
+    def _gap_before(
+        self, copy: PartitionCopy, log: VouchedPartition, known: Sequence[TopicStretch]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield what the base's leader-epoch-checkpoint has before all that is there: it begins where the log does.
+
+        Source: LeaderEpochFileCache#truncateFromStartAsyncFlush.
+        """
+        start = min(stretch.start_offset for stretch in known)
+        is_tiered = self._belief is not None and self._belief.is_tiered
+        if log.checkpoint and not is_tiered and log.checkpoint[0].start_offset < start > copy.start_offset:
+            yield max(log.checkpoint[0].start_offset, copy.start_offset), start
 
     def _base(self) -> Base:
         holders = () if self._belief is None else self._belief.holders
@@ -184,31 +239,7 @@ class _Planning:
     def _reliable(self, base: Base) -> list[int]:
         """Return the copies whose word of how far the log went counts: of the brokers that hold all, or the base."""
         holders = () if self._belief is None else self._belief.holders
-        return [index for index, copy in enumerate(self._copies) if copy.node_id in holders] or [base.index]
-
-    def _problems(self, base: Base) -> Iterator[str]:
-        """Yield why the choice of the base is not proven."""
-        belief = self._belief
-        if belief is None:
-            yield (
-                "no metadata were given (--metadata), so that nobody says whose copy holds all that was committed: the"
-                " most up-to-date one is taken"
-            )
-            return
-        yield from belief.problems
-        if not base.is_holder:
-            holders = ids_text(belief.holders) if belief.holders else "of nobody"
-            yield (
-                f"no copy of a broker that holds all that was committed (by the metadata: {holders}) is here with"
-                " records that can be vouched for: the most up-to-date one of the others is taken"
-            )
-        for copy, log in zip(self._copies, self._logs, strict=True):
-            epoch = max((run.epoch for run in log.runs), default=-1)
-            if epoch > belief.leader_epoch:
-                yield (
-                    f"{copy.name} has batches of leader epoch {epoch}, and the metadata know {belief.leader_epoch}:"
-                    " they are older than the log, or the batches are of another lineage; such batches are not used"
-                )
+        return [index for index, each in enumerate(self._knowledge) if each.node_id in holders] or [base.index]
 
     def _merged(self, base: Base, *, is_proven: bool) -> TopicMerged:
         ends = base.winner.ends
@@ -222,7 +253,7 @@ class _Planning:
         copy = self._copies[base.index]
         ranks = [copy.number, *others]
         start = copy.start_offset
-        return merge_copies(read, ranks, start, is_compacted=self._is_compacted, is_settled=is_proven)
+        return merge_copies(read, ranks, start, compacted_below=self._compaction.below, is_settled=is_proven)
 
     def _known(self, copy: PartitionCopy, log: VouchedPartition) -> CopyKnowledge:
         known = Known.of_runs(log.runs)
@@ -230,7 +261,12 @@ class _Planning:
             end = known.end.offset
             entries = CopyKnowledge(known, log.checkpoint).claim.cut(end)
             known = known.joined(entries)
-        return CopyKnowledge(known, log.checkpoint, copy.node_id, _has_lost_end(copy, log))
+        node_id = copy.node_id if is_of_broker(copy, self._belief) else None
+        return CopyKnowledge(known, log.checkpoint, node_id, _has_lost_end(copy, log))
+
+
+def _inside(gaps: Sequence[tuple[int, int]], chosen: Sequence[TopicStretch]) -> Iterator[tuple[int, int]]:
+    return (each for each in gaps if chosen[0].start_offset < each[0] and each[1] < chosen[-1].end_offset)
 
 
 def _nothing(copies: Sequence[PartitionCopy]) -> DecodeError:
@@ -249,30 +285,6 @@ def _has_lost_end(copy: PartitionCopy, log: VouchedPartition) -> bool:
     position = log.runs[-1].end_position if log.runs and log.runs[-1].file == last.file else 0
     with FileSource(f"{copy.directory}/{last.file}") as source:
         return position < source.size()
-
-
-def _vouched(copies: Sequence[PartitionCopy], *, is_compacted: bool) -> tuple[bool, tuple[VouchedPartition, ...]]:
-    """Return whether the log was compacted, and what of each copy can be vouched for."""
-    runs, has_cleaned = _runs(copies, is_compacted=is_compacted)
-    if has_cleaned and not is_compacted:
-        runs, _ = _runs(copies, is_compacted=True)
-    logs = [vouch_partition(found, copy.checkpoint) for found, copy in zip(runs, copies, strict=True)]
-
-    def are_equal(one: NumberedRun, other: NumberedRun) -> bool:
-        pieces = [_bytes(f"{copies[index].directory}/{run.file}", run) for index, run in (one, other)]
-        return all(left == right for left, right in zip(*pieces, strict=True))
-
-    nodes = [copy.node_id for copy in copies]
-    return is_compacted or has_cleaned, with_copies_elsewhere(logs, nodes, are_equal)
-
-
-def _runs(copies: Sequence[PartitionCopy], *, is_compacted: bool) -> tuple[list[list[TopicRun]], bool]:
-    found, has_cleaned = [], False
-    for copy in copies:
-        reader = RunReader(is_compacted=is_compacted)
-        found.append(list(reader.runs(copy.directory, copy.segments)))
-        has_cleaned = has_cleaned or reader.has_cleaned
-    return found, has_cleaned
 
 
 def _bytes(path: str, run: TopicRun) -> Iterator[memoryview]:

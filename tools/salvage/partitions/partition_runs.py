@@ -6,8 +6,8 @@ two batches that follow each other byte by byte is of compaction, not of damage:
 compacted log covers all offsets from its start to its end.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -29,25 +29,29 @@ class TopicRun(Run):
     Attributes:
         covers_from: the offset from which on it is known that there is nothing but the run, inclusive. Below the start
             only in a compacted log.
+        perhaps_from: the offset from which on there was nothing but the run if no file is missing before it, inclusive.
     """
 
     covers_from: int = 0
+    perhaps_from: int = _LAST_OFFSET
 
 
 class RunReader:
     """Reads the runs of one replica's log.
 
     Args:
-        is_compacted: whether offsets may be missing between batches.
+        compacted_below: offsets below this one may be missing between batches; 0 in a log that was never compacted.
+        cleaned_to: up to where the cleaner of this disk went, exclusive; None if no file says it.
 
     Attributes:
-        has_cleaned: whether a sound batch has fewer records than offsets, so that the log was compacted.
+        odd_end: the end of the last sound batch that has fewer records than offsets, exclusive; 0 without one.
     """
 
-    def __init__(self, *, is_compacted: bool) -> None:
-        self._is_compacted = is_compacted
+    def __init__(self, compacted_below: int = 0, cleaned_to: int | None = None) -> None:
+        self._compacted_below = compacted_below
+        self._files_below = compacted_below if cleaned_to is None else min(compacted_below, cleaned_to)
         self._end: int | None = None
-        self.has_cleaned = False
+        self.odd_end = 0
 
     def runs(self, directory: str, segments: Sequence[NamedSegment]) -> Iterator[TopicRun]:
         """Yield the runs, in the order of files and bytes. Memory use is that of two batches.
@@ -71,7 +75,9 @@ class RunReader:
     ) -> Iterator[TopicRun]:
         growing: TopicRun | None = None
         before: int | None = segment.base_offset
-        from_before = self._end if self._is_compacted and self._end is not None else segment.base_offset
+        perhaps_from = _LAST_OFFSET
+        if self._end is not None and self._end < segment.base_offset <= self._files_below:
+            perhaps_from = self._end
         self._end = None
         for batch, following in _with_following(self._batches(source, path, segment, next_base_offset)):
             if batch is None:
@@ -89,24 +95,30 @@ class RunReader:
                 continue
             covers_from = batch.base_offset
             if is_linked:
-                covers_from = from_before if growing is None else growing.end_offset
+                covers_from = segment.base_offset if growing is None else growing.end_offset
             if growing is not None:
                 yield attrs.evolve(growing, is_linked_after=is_linked)
             growing = _run(segment.file, batch, covers_from, is_linked_before=is_linked)
+            if covers_from == segment.base_offset and is_linked:
+                growing = attrs.evolve(growing, perhaps_from=perhaps_from)
         if growing is not None:
             self._end = before
-            is_followed = next_base_offset is not None and before is not None and before <= next_base_offset
-            is_linked = is_followed and (before == next_base_offset or self._is_compacted)
-            yield attrs.evolve(growing, is_linked_after=is_linked)
+            yield attrs.evolve(growing, is_linked_after=self._links_files(before, next_base_offset))
         elif before is not None:
-            self._end = from_before  # An empty segment, as compaction leaves it.
+            self._end = min(perhaps_from, before)  # An empty segment, as compaction leaves it.
+
+    def _links_files(self, end: int | None, next_base_offset: int | None) -> bool:
+        """Whether the end of a file can be beside the next one: there, or before it, with nothing known between."""
+        if end is None or next_base_offset is None or end >= next_base_offset:
+            return end is not None and end == next_base_offset
+        return next_base_offset <= self._files_below
 
     def _links(self, before: int | None, batch: RecordBatch, following: int | None) -> bool:
         """Whether what is directly beside a batch says where it starts: for one after a gap, on both sides."""
         start: int = batch.base_offset
         if before is None or start <= before:
             return start == before
-        return self._is_compacted and following is not None and following >= batch.next_offset
+        return start <= self._compacted_below and following is not None and following >= batch.next_offset
 
     def _batches(
         self, source: ByteSource, path: str, segment: NamedSegment, next_base_offset: int | None
@@ -121,7 +133,8 @@ class RunReader:
             if not isinstance(piece, RecordBatch) or not _is_sound(piece, segment.base_offset, next_base_offset):
                 yield None
                 continue
-            self.has_cleaned = self.has_cleaned or piece.record_count <= piece.last_offset_delta
+            if piece.record_count <= piece.last_offset_delta:
+                self.odd_end = max(self.odd_end, piece.next_offset)
             yield piece
 
 
@@ -178,3 +191,64 @@ def _is_sound(batch: RecordBatch, base_offset: int, next_base_offset: int | None
     except DecodeError:
         return False
     return True
+
+
+@attrs.frozen
+class Seen:
+    """A batch of a copy.
+
+    Attributes:
+        file: name of its segment.
+        batch: the batch.
+        covers_from: the offset from which on it is known that there is nothing but the batch, inclusive.
+        perhaps_from: the offset from which on there may have been nothing but it: as ``TopicRun.perhaps_from``.
+    """
+
+    file: str
+    batch: RecordBatch
+    covers_from: int
+    perhaps_from: int = _LAST_OFFSET
+
+    @property
+    def start(self) -> int:
+        """Its base offset."""
+        start: int = self.batch.base_offset
+        return start
+
+    @property
+    def end(self) -> int:
+        """The offset after its last one."""
+        end: int = self.batch.next_offset
+        return end
+
+    @property
+    def epoch(self) -> int:
+        """Its leader epoch."""
+        epoch: int = self.batch.partition_leader_epoch
+        return epoch
+
+
+Reader: TypeAlias = Callable[[int], Iterator[Seen]]
+"""Yields the batches of a copy that may be used, by ascending offset."""
+
+
+def read_covered(directory: str, runs: Sequence[TopicRun], end_offset: int) -> Iterator[Seen]:
+    """Yield the batches of some runs of a log, up to an offset.
+
+    Args:
+        directory: of the log.
+        runs: by ascending offset.
+        end_offset: exclusive: batches that end after it are left out.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    for run in runs:
+        if run.start_offset >= end_offset:
+            return
+        covers_from, perhaps_from = run.covers_from, run.perhaps_from
+        with FileSource(f"{directory}/{run.file}") as source:
+            for piece in split(source, start=run.position, stop=run.end_position):
+                if isinstance(piece, RecordBatch) and piece.next_offset <= end_offset:
+                    yield Seen(run.file, piece, covers_from, perhaps_from)
+                    covers_from, perhaps_from = piece.next_offset, _LAST_OFFSET

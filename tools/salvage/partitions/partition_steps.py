@@ -47,7 +47,7 @@ def plan_partition_step(given: argparse.Namespace) -> Fact:
     for source in sources:
         check_is_stopped(source)
     belief = read_belief(given.metadata, partition, given.processes) if given.metadata else None
-    request = PartitionRequest(partition, belief, tuple(given.metadata), given.step_over)
+    request = PartitionRequest(partition, belief, tuple(given.metadata), given.step_over, given.assume_topic_id)
     salvage = plan_partition(sources, request)
     for source in sources:
         check_unchanged(source, reads=False)

@@ -9,7 +9,7 @@ vouches for nothing.
 
 import bisect
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -33,6 +33,8 @@ class VouchedPartition:
     Attributes:
         runs: those that can be vouched for. Neither offsets nor epochs decrease along them, and none overlap.
         doubted: the others, in any order.
+        contradicted: those of the doubted that have a place, and whose offsets or epochs contradict others that have
+            more support.
         checkpoint: the entries of ``leader-epoch-checkpoint``; none if the runs contradict it.
         has_false_checkpoint: whether they do.
     """
@@ -41,6 +43,7 @@ class VouchedPartition:
     doubted: tuple[TopicRun, ...]
     checkpoint: tuple[EpochEntry, ...] = ()
     has_false_checkpoint: bool = False
+    contradicted: tuple[TopicRun, ...] = ()
 
 
 def vouch_partition(runs: Iterable[TopicRun], checkpoint: tuple[EpochEntry, ...]) -> VouchedPartition:
@@ -50,11 +53,13 @@ def vouch_partition(runs: Iterable[TopicRun], checkpoint: tuple[EpochEntry, ...]
         runs: in the order of its files and their bytes.
         checkpoint: the entries of its ``leader-epoch-checkpoint``, ascending; none if that cannot be read.
     """
-    kept: list[TopicRun] = []
+    chains: list[_Chain] = []
     doubted: list[TopicRun] = []
     lineage = Lineage(checkpoint, _NO_END)
-    for run in runs:
-        _push(run, kept, doubted, lineage)
+    for chain in _chains(runs):
+        _push(chain, chains, doubted, lineage)
+    contradicted = tuple(run for run in doubted if _has_place(run))
+    kept = [run for chain in chains for run in chain]
     needless = [run for run, beside in _with_neighbours(kept) if _has_place(run) and _is_confirmed(run, beside)]
     is_false = any(_contradicts(lineage, run) for run in needless)
     certain = [
@@ -64,25 +69,41 @@ def vouch_partition(runs: Iterable[TopicRun], checkpoint: tuple[EpochEntry, ...]
     ]
     known = set(certain)
     doubted += [run for run in kept if run not in known]
-    return VouchedPartition(tuple(certain), tuple(doubted), () if is_false else checkpoint, is_false)
+    trusted = () if is_false else checkpoint
+    return VouchedPartition(tuple(certain), tuple(doubted), trusted, is_false, contradicted)
 
 
-def _push(run: TopicRun, kept: list[TopicRun], doubted: list[TopicRun], lineage: Lineage) -> None:
-    """Add a run to those that agree with each other: of two that do not, the one with more support stays."""
-    weight = _weight(run, lineage)
-    while kept and not _agree(kept[-1], run):
+_Chain: TypeAlias = list[TopicRun]
+"""Runs of one epoch that follow each other across files."""
+
+
+def _chains(runs: Iterable[TopicRun]) -> Iterator[_Chain]:
+    chain: _Chain = []
+    for run in runs:
+        if chain and not (_are_beside(chain[-1], run) and chain[-1].epoch == run.epoch):
+            yield chain
+            chain = []
+        chain.append(run)
+    if chain:
+        yield chain
+
+
+def _push(chain: _Chain, kept: list[_Chain], doubted: list[TopicRun], lineage: Lineage) -> None:
+    """Add a chain to those that agree with each other: of two that do not, the one with more support stays."""
+    weight = _weight(chain, lineage)
+    while kept and not _agree(kept[-1][-1], chain[0]):
         before = _weight(kept[-1], lineage)
         if before <= weight:
-            doubted.append(kept.pop())
+            doubted += kept.pop()
         if before >= weight:
-            doubted.append(run)
+            doubted += chain
             return
-    kept.append(run)
+    kept.append(chain)
 
 
-def _weight(run: TopicRun, lineage: Lineage) -> int:
-    """How much supports a run: its batches, and the checkpoint; nothing if it is alone among damage."""
-    return run.batch_count + _is_of(lineage, run) if _has_place(run) else 0
+def _weight(chain: _Chain, lineage: Lineage) -> int:
+    """How much supports a chain: its batches, twice if the checkpoint has them; nothing if it is alone among damage."""
+    return sum(run.batch_count * (1 + _is_of(lineage, run)) for run in chain if _has_place(run))
 
 
 def _agree(before: TopicRun, after: TopicRun) -> bool:
@@ -97,10 +118,20 @@ def _with_neighbours(runs: Sequence[TopicRun]) -> list[tuple[TopicRun, list[Topi
     """Return each run with those that follow it, or that it follows, without a hole."""
     found: list[tuple[TopicRun, list[TopicRun]]] = [(run, []) for run in runs]
     for (before, beside), (after, others) in itertools.pairwise(found):
-        if after.is_linked_before and before.is_linked_after and after.covers_from <= before.end_offset:
+        if (
+            after.is_linked_before
+            and before.is_linked_after
+            and min(after.covers_from, after.perhaps_from) <= before.end_offset
+        ):
             beside.append(after)
             others.append(before)
     return found
+
+
+def _are_beside(before: TopicRun, after: TopicRun) -> bool:
+    """Whether nothing is known to be missing between two runs; files may end and begin there."""
+    is_linked = before.is_linked_after and after.is_linked_before
+    return is_linked and min(after.covers_from, after.perhaps_from) <= before.end_offset <= after.start_offset
 
 
 def _is_confirmed(run: TopicRun, beside: Iterable[TopicRun]) -> bool:

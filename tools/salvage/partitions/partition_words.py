@@ -14,6 +14,11 @@ from raftlog.tools.salvage.partitions.partition_plan import PartitionSalvage
 from raftlog.tools.terminal.shell_quoting import shell_quoted
 from raftlog.tools.terminal.value_text import ids_text
 
+_MOST_LINES: Final = 20
+_NO_TOPIC_ID: Final = (
+    "No source has a partition.metadata that can be read, and so neither has the result: Kafka takes a partition"
+    " without it for one that is not its own, and does not use it. Plan with --metadata and --assume-topic-id."
+)
 _MARKER: Final = "whether a marker that is missing has committed or aborted them, nobody knows"
 
 
@@ -31,7 +36,10 @@ def plan_words(salvage: PartitionSalvage, sources: Sequence[Source], plan_path: 
     yield from _choice_lines(salvage, sources)
     yield ""
     yield from _log_lines(salvage, sources)
+    yield from _compaction_lines(salvage)
+    yield from _gap_lines(salvage)
     yield from _loss_lines(salvage)
+    yield from (f"Lost: {line}" for line in salvage.elsewhere)
     yield from (_conflict_line(each, sources) for each in salvage.conflicts)
     for each in salvage.left_out:
         yield f"Left out: {sources[each.source].path(salvage.partition)}: {each.reason}."
@@ -60,9 +68,6 @@ def _belief_lines(belief: Belief) -> Iterator[str]:
     isr = f"ISR {ids_text(belief.isr)}" if belief.isr else "no ISR"
     yield f"The metadata of {belief.directory} say, up to offset {belief.end_offset}: {leader}, {isr}{elr},"
     yield f"leader epoch {belief.leader_epoch}, replicas {ids_text(belief.replicas)}."
-    if belief.proven_end < belief.end_offset:
-        where = offsets_text(belief.proven_end, belief.end_offset)
-        yield f"Of these metadata, {where} are not proven to be committed: give the directories of all controllers."
 
 
 def _log_lines(salvage: PartitionSalvage, sources: Sequence[Source]) -> Iterator[str]:
@@ -75,13 +80,37 @@ def _log_lines(salvage: PartitionSalvage, sources: Sequence[Source]) -> Iterator
         yield f"  {source.path(salvage.partition)}: {found}"
 
 
+def _compaction_lines(salvage: PartitionSalvage) -> Iterator[str]:
+    if not salvage.compaction_reason:
+        return
+    if not salvage.is_compacted:
+        yield f"A gap counts as a hole: {salvage.compaction_reason}."
+        return
+    where = "" if salvage.compacted_below is None else f" below offset {salvage.compacted_below}"
+    yield f"A gap{where} counts as left by compaction, not as a hole: {salvage.compaction_reason}."
+
+
+def _gap_lines(salvage: PartitionSalvage) -> Iterator[str]:
+    for start, end in salvage.open_gaps[:_MOST_LINES]:
+        yield (
+            f"Perhaps lost: {offsets_text(start, end)}: no source has anything there, before a file: compaction or"
+            " retention has removed it, or a file is missing."
+        )
+    if len(salvage.open_gaps) > _MOST_LINES:
+        yield f"Perhaps lost: {len(salvage.open_gaps) - _MOST_LINES:,} more of these gaps; the plan's file has all."
+
+
 def _loss_lines(salvage: PartitionSalvage) -> Iterator[str]:
     if not salvage.losses:
-        yield "Lost: nothing that a source shows."
-    for loss in salvage.losses:
+        yield "Lost: nothing else that a source shows." if salvage.open_gaps else "Lost: nothing that a source shows."
+    for loss in salvage.losses[:_MOST_LINES]:
         size = f" ({loss.size_bytes:,} bytes)" if loss.size_bytes else ""
         yield f"Lost: {offsets_text(loss.start_offset, loss.end_offset)}{size}: {loss.reason}."
         yield from (f"  {line}" for line in loss.words)
+    if len(salvage.losses) > _MOST_LINES:
+        rest = salvage.losses[_MOST_LINES:]
+        count = sum(loss.end_offset - loss.start_offset for loss in rest)
+        yield f"Lost: {count:,} more offsets in {len(rest):,} places; the plan's file has all."
     if salvage.has_lost_end:
         yield (
             "Every copy that counts is damaged at its end: nobody knows whether records after offset"
@@ -96,11 +125,14 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
     taken = "that of the former is taken" if conflict.is_settled else "none is taken, which leaves a hole"
     return (
         f"Conflict: at offset {conflict.offset}, {kept} and {left_out} have sound batches of leader epoch"
-        f" {conflict.epoch} with different bytes: {taken}, and nothing from there on is taken from {left_out}."
+        f" {conflict.epoch} with different bytes: {taken}, and of {left_out} nothing of that epoch"
+        " after the last batch that both have in common."
     )
 
 
 def _caution_lines(salvage: PartitionSalvage) -> Iterator[str]:
+    if salvage.topic_id is None:
+        yield _NO_TOPIC_ID
     if salvage.cleaned_apart is not None:
         yield (
             f"The copies were compacted at different times (first seen at offset {salvage.cleaned_apart}), and the"
@@ -119,6 +151,13 @@ def _caution_lines(salvage: PartitionSalvage) -> Iterator[str]:
         )
 
 
+def _home_words(belief: Belief | None) -> str:
+    if belief is None or belief.home is None:
+        return "a stopped broker"
+    directory = belief.directory_of(belief.home)
+    return f"the stopped broker {belief.home}" + ("" if directory is None else f", in its directory {directory}")
+
+
 def made_words(salvage: PartitionSalvage, out: str, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what was made, what the audit says of it, and what to do next."""
     offsets = f"offsets {salvage.start_offset} to {salvage.end_offset} (exclusive)"
@@ -127,9 +166,17 @@ def made_words(salvage: PartitionSalvage, out: str, findings: Sequence[Finding])
     yield from audit_words(findings)
     yield ""
     yield (
-        f"Put {salvage.partition} in place of that of a stopped broker, with the owner that its files had, and delete"
-        " the .kafka_cleanshutdown of that log directory: Kafka then reads the log through, and knows its producers."
+        f"Keep a copy of {salvage.partition} of all brokers first: as soon as one leads, the others truncate theirs."
+        f" Put the new one in place of that of {_home_words(salvage.belief)}, with the owner that its files had, and"
+        " delete the .kafka_cleanshutdown of that log directory: Kafka then reads the log through, and knows its"
+        " producers."
     )
+    yield (
+        f"If log-start-offset-checkpoint there has {salvage.partition} with an offset above {salvage.start_offset},"
+        " remove the line, and count one less in the second line of the file: Kafka deletes what is below it."
+    )
+    if salvage.topic_id is None:
+        yield _NO_TOPIC_ID
     if salvage.losses:
         yield (
             f"Records are lost: a replica of another broker that has other records at or after offset"

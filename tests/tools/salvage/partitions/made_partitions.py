@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small partitions with a past, made without raftlog's tools: leaders, an ISR, followers that truncate; and damage."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -149,9 +150,19 @@ class PartitionDisk(Disk):
         """The entries of leader-epoch-checkpoint."""
         return [EpochEntry(epoch, start) for epoch, start in sorted(self._entries.items())]
 
-    def source(self, node_id: int | None, topic_id: UUID | None = ORDERS, high_watermark: int | None = None) -> Source:
+    def source(
+        self,
+        node_id: int | None,
+        topic_id: UUID | None = ORDERS,
+        *,
+        directory_id: UUID | None = None,
+        high_watermark: int | None = None,
+        log_start: int | None = None,
+        cleaned_to: int | None = None,
+    ) -> Source:
         """Write the files."""
         directory = self.path / str(NAME)
+        shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
         for name, data in self.contents.items():
             (directory / name).write_bytes(data)
@@ -160,8 +171,12 @@ class PartitionDisk(Disk):
         if topic_id is not None:
             (directory / "partition.metadata").write_bytes(write_partition_metadata(PartitionMetadata(0, topic_id)))
         if node_id is not None:
-            (self.path / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node_id}\n")
-        if high_watermark is not None:
-            entry = PartitionOffset(NAME.topic, NAME.partition, high_watermark)
-            (self.path / "replication-offset-checkpoint").write_bytes(write_offset_checkpoint([entry]))
+            own = "" if directory_id is None else f"directory.id={uuid_to_text(directory_id)}\n"
+            (self.path / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node_id}\n{own}")
+        offsets = {"replication": high_watermark, "log-start": log_start, "cleaner": cleaned_to}
+        for name, offset in offsets.items():
+            path = self.path / f"{name}-offset-checkpoint"
+            path.unlink(missing_ok=True)
+            if offset is not None:
+                path.write_bytes(write_offset_checkpoint([PartitionOffset(NAME.topic, NAME.partition, offset)]))
         return read_partition_source(str(self.path), str(NAME))

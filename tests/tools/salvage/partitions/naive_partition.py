@@ -21,10 +21,14 @@ def vouched(disk: PartitionDisk) -> set[int]:
     return found
 
 
-def in_lineage(disks: Sequence[PartitionDisk], base: int) -> list[Batch]:
-    """The batches that are known to be of the lineage of a base: by a later one of the same epoch, on the same disk."""
+def in_lineage(disks: Sequence[PartitionDisk], base: int, leader_epoch: int | None = None) -> list[Batch]:
+    """The batches that are known to be of the lineage of a base: by a later one of the same epoch, on the same disk.
+
+    Those of the leader's present epoch are, whoever has them: one leader writes all records of an epoch.
+    """
     own = [{number: disk.log[number] for number in vouched(disk)} for disk in disks]
     found = list(own[base].values())
+    found += [each for batches in own for each in batches.values() if each.epoch == leader_epoch and each not in found]
     while True:
         more = []
         for batches in own:
@@ -40,9 +44,9 @@ def in_lineage(disks: Sequence[PartitionDisk], base: int) -> list[Batch]:
         found += more
 
 
-def least_end(disks: Sequence[PartitionDisk], base: int) -> int:
+def least_end(disks: Sequence[PartitionDisk], base: int, leader_epoch: int | None = None) -> int:
     """The end offset that a salvage from offset 0 on must reach at least, if a copy is its base."""
-    lineage = in_lineage(disks, base)
+    lineage = in_lineage(disks, base, leader_epoch)
     known = {batch.start: batch.end for batch in lineage}
     end = 0
     while end in known:

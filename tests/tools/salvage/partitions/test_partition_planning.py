@@ -68,7 +68,8 @@ def test_with_metadata_what_a_holder_had_whole_is_there(
 ) -> None:
     """The result is what its base had, or that and more of its epochs; all that was committed, if a holder is whole.
 
-    It reaches at least as far as the naive model. The base is of the ISR, if anything of such a copy is left.
+    It reaches at least as far as the naive model. The base is of the ISR, if anything of such a copy is left. All
+    that is sound of the base is there, if holes are stepped over.
     """
     check(past, some, damage, rolls)
 
@@ -96,6 +97,8 @@ def check(past: PartitionPast, some: set[int], damage: Sequence[Damage], rolls: 
             assert not any(left)
             return
         made = contents(salvage, sources)
+        request = PartitionRequest(NAME, past.belief(), ("/m",), steps_over=True)
+        over = contents(plan_partition(sources, request), sources)
     base, start, end = disks[salvage.base], salvage.start_offset, salvage.end_offset
     held = [index for index, broker in enumerate(given) if broker in past.isr]
     assert salvage.is_proven == (given[salvage.base] in past.isr)
@@ -104,7 +107,9 @@ def check(past: PartitionPast, some: set[int], damage: Sequence[Damage], rolls: 
         longer = [disk.log for disk in disks if list(disk.log[: len(base.log)]) == list(base.log)]
         assert made in [data_of(log, start, end) for log in (base.log, *longer)]
     assert made in [data_of(disk.log, start, end) for disk in disks]
-    assert end >= least_end(disks, salvage.base) or start > 0
+    assert end >= least_end(disks, salvage.base, past.epoch) or start > 0
+    if salvage.is_proven:
+        assert all(base.log[number].data in over for number in vouched(base))
     whole = [disks[index] for index in held if len(disks[index].intact) == len(disks[index].log) > 0]
     if whole and past.committed:
         assert (start, end >= past.committed[-1].end) == (0, True)

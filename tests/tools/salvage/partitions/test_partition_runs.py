@@ -3,6 +3,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,8 @@ from raftlog.tools.salvage.partitions.partition_runs import RunReader, TopicRun
 from raftlog.tools.salvage.runs import NamedSegment
 from tests.golden_files import GOLDEN
 from tests.tools.made_logs import TIMESTAMP, batch, write_log
+
+NEVER: Final = (1 << 63) - 1
 
 
 def cleaned_batch(base_offset: int, last_offset: int, kept: tuple[int, ...], epoch: int = 1) -> bytes:
@@ -48,11 +51,13 @@ def _without_records(base_offset: int, last_offset: int, kept: tuple[int, ...], 
     return bytes(data)
 
 
-def runs(folder: Path, *, is_compacted: bool) -> tuple[list[TopicRun], bool]:
+def runs(
+    folder: Path, *, is_compacted: bool, below: int = 1 << 62, cleaned_to: int | None = None
+) -> tuple[list[TopicRun], bool]:
     """The runs of a log, and whether it was seen to be cleaned."""
     segments = [NamedSegment(path.name, int(path.name[:20])) for path in sorted(folder.glob("*.log"))]
-    reader = RunReader(is_compacted=is_compacted)
-    return list(reader.runs(str(folder), segments)), reader.has_cleaned
+    reader = RunReader(below if is_compacted else 0, cleaned_to)
+    return list(reader.runs(str(folder), segments)), reader.odd_end > 0
 
 
 def spans(found: list[TopicRun]) -> list[tuple[int, int, int]]:
@@ -79,13 +84,41 @@ def test_a_gap_of_a_log_that_was_never_compacted_is_a_hole(tmp_path: Path) -> No
     assert [(run.is_linked_before, run.is_linked_after) for run in found] == [(True, False), (False, False)]
 
 
-def test_a_compacted_log_covers_the_end_of_a_file_too(tmp_path: Path) -> None:
-    """From the last batch of a file to the first of the next; not if bytes after the last one are damaged."""
+@pytest.mark.parametrize(
+    ("below", "cleaned_to", "expected"),
+    [(20, None, 2), (10, None, 2), (9, None, NEVER), (20, 10, 2), (20, 11, 2), (20, 9, NEVER)],
+)
+def test_a_compacted_log_may_have_nothing_between_two_files(
+    below: int, cleaned_to: int | None, expected: int, tmp_path: Path
+) -> None:
+    """Or a file is missing: this log does not say. Not where no cleaner went; not after damage at the end of a file."""
     write_log(tmp_path, batch(0), batch(1))
-    write_log(tmp_path, batch(12), batch(13), name=f"{10:020}.log")
-    assert spans(runs(tmp_path, is_compacted=True)[0]) == [(0, 0, 2), (2, 12, 14)]
+    write_log(tmp_path, batch(10), batch(11), name=f"{10:020}.log")
+    found, _ = runs(tmp_path, is_compacted=True, below=below, cleaned_to=cleaned_to)
+    assert spans(found) == [(0, 0, 2), (10, 10, 12)]
+    assert (found[1].perhaps_from, found[0].is_linked_after) == (expected, expected == 2)
     write_log(tmp_path, batch(0), batch(1), b"\x01" * 70)
-    assert spans(runs(tmp_path, is_compacted=True)[0]) == [(0, 0, 2), (10, 12, 14)]
+    assert runs(tmp_path, is_compacted=True)[0][1].perhaps_from == NEVER
+
+
+def test_an_empty_file_may_have_had_batches(tmp_path: Path) -> None:
+    """Compaction leaves such files; and so does a disk that has lost what was in them."""
+    write_log(tmp_path, batch(0), batch(1))
+    write_log(tmp_path, name=f"{2:020}.log")
+    write_log(tmp_path, name=f"{5:020}.log")
+    write_log(tmp_path, batch(10), batch(11), name=f"{10:020}.log")
+    found, _ = runs(tmp_path, is_compacted=True)
+    assert (spans(found), found[1].perhaps_from) == ([(0, 0, 2), (10, 10, 12)], 2)
+    assert runs(tmp_path, is_compacted=False)[0][1].perhaps_from == NEVER
+
+
+@pytest.mark.parametrize(("below", "expected"), [(4, [(0, 0, 2), (5, 5, 7)]), (5, [(0, 0, 7)])])
+def test_gaps_count_up_to_where_the_log_was_compacted(
+    below: int, expected: list[tuple[int, int, int]], tmp_path: Path
+) -> None:
+    """A gap that ends there or before it is none."""
+    write_log(tmp_path, batch(0), batch(1), batch(5), batch(6))
+    assert spans(runs(tmp_path, is_compacted=True, below=below)[0]) == expected
 
 
 def test_an_empty_batch_is_sound(tmp_path: Path) -> None:

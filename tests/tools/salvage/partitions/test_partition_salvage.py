@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog salvage --partition`` from end to end: copies of a real topic, metadata, damage, and what is made."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
@@ -51,9 +53,10 @@ def metadata(
     *,
     isr: tuple[int, ...] = (1,),
     policy: str = "",
+    voters: tuple[int, ...] = (9,),
     **fields: Any,
 ) -> Path:
-    """A controller's log directory, whose metadata have a topic of one partition with replicas 1, 2 and 3."""
+    """The log directory of controller 9, whose metadata have a topic of one partition with replicas 1, 2 and 3."""
     known = {
         "partitionId": 0,
         "topicId": topic_id,
@@ -66,7 +69,13 @@ def metadata(
     if policy:
         own = {"resourceType": 2, "resourceName": topic, "name": "cleanup.policy", "value": policy}
         records.append(record("ConfigRecord", **own))
-    return metadata_log(place / "controller", [VERSION], records)
+    directory = metadata_log(place / "controller", [VERSION], records)
+    if voters:
+        (directory / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=9\n")
+        state: dict[str, Any] = {"clusterId": "", "leaderId": 9, "leaderEpoch": 1, "votedId": -1, "appliedOffset": 0}
+        state |= {"currentVoters": [{"voterId": each} for each in voters], "data_version": 0}
+        (directory / "__cluster_metadata-0" / "quorum-state").write_text(json.dumps(state))
+    return directory
 
 
 def plan(*sources: Path, file: Path, partition: str = TXN, options: tuple[str | Path, ...] = ()) -> Outcome:
@@ -359,6 +368,7 @@ def bad_input(place: Path) -> Iterator[tuple[tuple[str | Path, ...], int, str]]:
     yield (one, "--partition", TXN, "--replace", "1"), 1, "--replace is for the metadata log"
     yield (one, "--metadata", good), 1, "--metadata goes with --partition"
     yield (one, "--step-over"), 1, "--step-over goes with --partition"
+    yield (one, "--partition", TXN, "--assume-topic-id"), 1, "--assume-topic-id goes with --metadata"
     (two / TXN / "partition.metadata").write_bytes(write_partition_metadata(PartitionMetadata(0, ORDERS)))
     yield (one, two, "--partition", TXN), 1, "topic_id is"
     for path in (one / TXN).glob("*.log"):
@@ -373,6 +383,61 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert (found.exit_code, len(found.complaints)) == (exit_code, 1), (arguments, found.messages)
         assert words in found.messages
         assert not (tmp_path / "plan").exists()
+
+
+def test_metadata_of_a_part_of_the_controllers_prove_nothing(tmp_path: Path) -> None:
+    """The others may have later changes, and what is here may never have been committed."""
+    (copy,) = brokers(tmp_path, 1)
+    for number, voters in enumerate(((9,), (8, 9), (7, 8, 9), ())):
+        controller = metadata(tmp_path / str(number), voters=voters)
+        line = planned(copy, file=tmp_path / f"plan-{number}", options=("--metadata", controller))
+        assert (line["is_proven"], line["end_offset"]) == (number == 0, 92)
+        assert [any(words in each for each in line["unproven"]) for words in ("no majority", "not proven to be")] == [
+            number > 0,
+            number > 0,
+        ]
+
+
+def test_a_copy_without_a_topic_id_is_used_if_that_is_asked_for(tmp_path: Path) -> None:
+    """The result has the metadata's topic id, without which Kafka does not load it; the plan is unproven."""
+    (copy,) = brokers(tmp_path, 1)
+    (copy / TXN / "partition.metadata").unlink()
+    options = ("--metadata", metadata(tmp_path), "--assume-topic-id")
+    line = planned(copy, file=tmp_path / "plan", options=options)
+    assert (line["is_proven"], line["topic_id"], line["topic_id_source"]) == (False, uuid_to_text(TXN_ID), None)
+    assert "--assume-topic-id" in line["unproven"][0]
+    made(tmp_path / "plan", tmp_path / "new")
+    name = "partition.metadata"
+    assert (tmp_path / "new" / TXN / name).read_bytes() == (NODE / TXN / name).read_bytes()
+    text = run("salvage", copy, "--partition", TXN, "--plan", tmp_path / "without")
+    assert "No source has a partition.metadata" in text.text
+
+
+def test_epochs_before_the_first_batch_stay_in_the_checkpoint(tmp_path: Path) -> None:
+    """Remote segments of tiered storage are known by them."""
+    (copy,) = brokers(tmp_path, 1)
+    (copy / TXN / f"{0:020}.log").unlink()
+    for entries in ("0\n1\n0 0\n", "0\n2\n0 0\n1 92\n"):
+        (copy / TXN / "leader-epoch-checkpoint").write_text(entries)
+        planned(copy, file=tmp_path / "plan", options=("--metadata", metadata(tmp_path / str(len(entries)))))
+        made(tmp_path / "plan", tmp_path / f"new-{len(entries)}")
+        found = (tmp_path / f"new-{len(entries)}" / TXN / "leader-epoch-checkpoint").read_text()
+        assert found == "0\n1\n0 0\n"
+
+
+def test_it_is_said_where_the_result_belongs(tmp_path: Path) -> None:
+    """To the leader, or else to another broker that holds all; in the directory that the metadata have."""
+    copies = brokers(tmp_path, 1, 2)
+    home = UUID(int=1 << 70)
+    for number, (leader, isr, broker) in enumerate(((1, (1, 2), 1), (-1, (2,), 2))):
+        controller = metadata(tmp_path / str(number), isr=isr, leader=leader, directories=[home] * 3)
+        options = ("--metadata", controller)
+        planned(*copies, file=tmp_path / f"plan-{number}", options=options)
+        text = run("salvage", "--apply", tmp_path / f"plan-{number}", "--out", tmp_path / f"new-{number}").text
+        words = " ".join(text.split())
+        assert f"the stopped broker {broker}, in its directory {uuid_to_text(home)}" in words
+        assert "log-start-offset-checkpoint" in words
+        assert "Keep a copy" in words
 
 
 def test_a_plan_is_refused_if_what_it_was_made_of_has_changed(tmp_path: Path) -> None:
