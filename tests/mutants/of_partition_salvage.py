@@ -7,11 +7,15 @@ import attrs
 
 from raftlog.tools.salvage.partitions import (
     partition_belief,
+    partition_building,
+    partition_compaction,
+    partition_conflicts,
     partition_copies,
     partition_lineage,
     partition_losses,
     partition_merging,
     partition_planning,
+    partition_proof,
     partition_runs,
     partition_vouching,
 )
@@ -22,6 +26,8 @@ VERB: Final = f"{PLACE}/test_partition_salvage.py"
 LINEAGE: Final = f"{PLACE}/test_partition_lineage.py"
 RUNS: Final = f"{PLACE}/test_partition_runs.py"
 MERGING: Final = f"{PLACE}/test_partition_merging.py"
+COMPACTION: Final = f"{PLACE}/test_partition_compaction.py"
+TRAPS: Final = f"{PLACE}/test_partition_traps.py"
 VOUCHING: Final = f"{PLACE}/test_partition_vouching.py"
 _LATEST: Final = (1 << 31) - 1
 
@@ -38,7 +44,7 @@ def _all_used(copies: Any, _: Any) -> Any:
     return list(copies), []
 
 
-def _always(option: str, value: bool) -> Any:
+def _always(option: str, value: int) -> Any:
     return lambda right: lambda *arguments, **options: right(*arguments, **(options | {option: value}))
 
 
@@ -53,14 +59,104 @@ def _any_gap(self: Any, before: Any, batch: Any, _: Any) -> bool:
 def _gap_at_the_end(self: Any, before: Any, batch: Any, _: Any) -> bool:
     if before is None or batch.base_offset <= before:
         return bool(before == batch.base_offset)
-    return bool(self._is_compacted)
+    return bool(self._compacted_below > 0)
 
 
 def _of_any_node(right: Wrong) -> Wrong:
     return lambda logs, _, are_equal: right(logs, range(len(logs)), are_equal)
 
 
+def _perhaps_is_certain(right: Wrong) -> Wrong:
+    return lambda self, seen: seen.perhaps_from <= self._position <= seen.start or right(self, seen)
+
+
+def _without_policy(right: Wrong) -> Wrong:
+    return lambda copies, is_compacted, are_equal: right(copies, is_compacted or None, are_equal)
+
+
+def _without_limits(right: Wrong) -> Wrong:
+    return lambda *arguments, **options: attrs.evolve(right(*arguments, **options), limits={})
+
+
+def _nothing_early(right: Wrong) -> Wrong:
+    def chosen(*arguments: Any, **options: Any) -> Any:
+        found, _, later = right(*arguments, **options)
+        return found, [], later
+
+    return chosen
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-partition-missing-file",
+        "a gap between two files of a compacted log may be a file that is missing",
+        "Cleaner#cleanSegments",
+        swapped(partition_merging._Merging, "_covers", _perhaps_is_certain),
+        (f"{MERGING}::test_a_gap_between_files_is_filled_by_whoever_has_something_there", COMPACTION),
+    ),
+    Mutant(
+        "R-partition-policy",
+        "one odd batch or an old entry of the cleaner does not overrule the policy of the metadata",
+        "LogCleanerManager: an entry stays when the policy changes",
+        swapped(partition_compaction, "read_logs", _without_policy),
+        (f"{TRAPS}::test_one_odd_batch_does_not_make_a_log_compacted",),
+    ),
+    Mutant(
+        "R-partition-parted",
+        "a copy that differs from the base gives nothing after the last common batch of the epoch",
+        "KIP-101",
+        swapped(partition_conflicts, "find_agreement", _without_limits),
+        (f"{MERGING}::test_a_copy_that_differs_gives_nothing_after_what_it_has_in_common", TRAPS),
+    ),
+    Mutant(
+        "R-partition-other-records",
+        "compaction removes records and changes none",
+        "LogCleaner",
+        instead(partition_conflicts, "_are_one_batch", lambda one, other: True),
+        (f"{MERGING}::test_compaction_removes_records_and_changes_none",),
+    ),
+    Mutant(
+        "R-partition-chains",
+        "runs of an epoch count together across files",
+        "PAR/CTRL (FAST'18)",
+        instead(partition_vouching, "_chains", lambda runs: [[run] for run in runs]),
+        (f"{TRAPS}::test_one_foreign_file_does_not_outweigh_the_log_after_it",),
+    ),
+    Mutant(
+        "R-partition-directory",
+        "a copy in another directory than the metadata's is not that of the broker",
+        "KIP-858",
+        instead(partition_proof, "is_of_broker", lambda copy, belief: copy.node_id is not None),
+        (f"{TRAPS}::test_a_copy_in_another_directory_is_not_that_of_the_broker",),
+    ),
+    Mutant(
+        "R-partition-metadata-part",
+        "metadata of a part of the controllers prove nothing",
+        "KIP-595: a majority of the voters commits",
+        instead(partition_belief, "_problems", lambda view, state, entry: ()),
+        (f"{VERB}::test_metadata_of_a_part_of_the_controllers_prove_nothing",),
+    ),
+    Mutant(
+        "R-partition-early-epochs",
+        "epochs before the first batch stay in the checkpoint",
+        "RemoteLogManager",
+        instead(partition_building, "_with_early", lambda early, epochs: list(epochs)),
+        (f"{VERB}::test_epochs_before_the_first_batch_stay_in_the_checkpoint",),
+    ),
+    Mutant(
+        "R-partition-unclean",
+        "what an unclean election has replaced is named",
+        "unclean.leader.election.enable",
+        instead(partition_losses, "elsewhere_words", lambda *arguments: ()),
+        (f"{TRAPS}::test_what_an_unclean_election_has_replaced_is_named",),
+    ),
+    Mutant(
+        "R-partition-before",
+        "what others have before the base begins is named",
+        "UnifiedLog#maybeIncrementLogStartOffset",
+        swapped(partition_losses, "chosen_stretches", _nothing_early),
+        (f"{TRAPS}::test_what_others_have_before_the_base_begins_is_named",),
+    ),
     Mutant(
         "R-partition-isr",
         "a copy that is not of the ISR is not right because it is longer",
@@ -128,7 +224,7 @@ MUTANTS: Final = (
         "R-partition-cleaned-apart",
         "copies that were compacted at different times have no conflict",
         "LogCleaner",
-        swapped(partition_merging, "merge_copies", _always("is_compacted", False)),
+        swapped(partition_merging, "merge_copies", _always("compacted_below", 0)),
         (f"{MERGING}::test_batches_that_were_cleaned_at_different_times_are_no_conflict",),
     ),
     Mutant(
