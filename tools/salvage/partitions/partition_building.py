@@ -79,6 +79,9 @@ def build_partition(
             file.sync()
         finally:
             file.close()
+    if not names:
+        names.append(str(FileName(FileKind.LOG, base_offset=salvage.start_offset)))
+        replace_file(file_system, join(log_path, names[0]), b"")
     epochs = _with_early(salvage.early_epochs, _check(log_path, names, salvage))
     path = join(log_path, FileKind.LEADER_EPOCH_CHECKPOINT.value)
     replace_file(file_system, path, write_leader_epoch_checkpoint(epochs))
@@ -134,7 +137,7 @@ def _base_of(piece: Piece, end: int) -> int:
 def _check(log_path: str, names: Iterable[str], salvage: PartitionSalvage) -> list[EpochEntry]:
     """Read the log that was made, check that it is whole and the one that was planned, and return its epochs."""
     epochs: list[EpochEntry] = []
-    end, count = OffsetAndEpoch(0, -1), 0
+    end, count = OffsetAndEpoch(0 if salvage.pieces else salvage.start_offset, -1), 0
     for name in names:
         path = join(log_path, name)
         with FileSource(path) as source:

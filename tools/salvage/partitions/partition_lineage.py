@@ -31,12 +31,16 @@ class CopyKnowledge:
         checkpoint: entries of its ``leader-epoch-checkpoint`` that nothing contradicts.
         node_id: of its broker, or None.
         has_lost_end: whether it may have had records after the last one that can be vouched for.
+        is_end_known: whether its high watermark is known, and nothing is missing below it, nor damaged after it.
+        empty_at: where it begins and ends, if it is known to be empty; None if it is not.
     """
 
     known: Known
     checkpoint: tuple[EpochEntry, ...] = ()
     node_id: int | None = None
     has_lost_end: bool = False
+    is_end_known: bool = False
+    empty_at: int | None = None
 
     def up_to_epoch(self, epoch: int) -> "CopyKnowledge":
         """Return what is known of it without the records of later epochs."""
@@ -68,21 +72,31 @@ class Base:
     winner: Winner
 
 
-def choose_base(copies: Sequence[CopyKnowledge], holders: Sequence[int], leader_epoch: int | None) -> Base | None:
-    """Return the base; None if no copy has anything that can be vouched for.
+def choose_base(
+    copies: Sequence[CopyKnowledge], holders: Sequence[int], leader_epoch: int | None, leader: int | None = None
+) -> Base | None:
+    """Return the base; None if no copy has anything that can be vouched for, nor is known to be empty.
 
     Args:
         copies: of one partition, in an order that depends on their nodes and paths alone.
         holders: the brokers whose copies hold all that was committed, by the metadata.
         leader_epoch: of the metadata; records of later epochs are of a lineage that these do not know. None without.
+        leader: by the metadata; None without. Its copy is preferred if its end is known: what others have after it was
+            never committed.
     """
     limit = _NO_EPOCH if leader_epoch is None else leader_epoch
     copies = [each.up_to_epoch(limit) for each in copies]
     indexes = [index for index, each in enumerate(copies) if each.known.extents]
+    held = [index for index in indexes if copies[index].node_id in holders]
+    empty = [index for index, each in enumerate(copies) if each.empty_at is not None and each.node_id in holders]
+    if empty and not held:
+        return Base(
+            max(empty, key=lambda index: copies[index].empty_at or 0), True, Winner(Known({}), (0,) * len(copies))
+        )
     if not indexes:
         return None
-    held = [index for index in indexes if copies[index].node_id in holders]
-    base = max(held or indexes, key=lambda index: copies[index].claim.end)
+    led = [index for index in held if copies[index].node_id == leader and copies[index].is_end_known]
+    base = max(led or held or indexes, key=lambda index: copies[index].claim.end)
     usable = [_usable(copies, index, base, leader_epoch) for index in range(len(copies))]
     claims = [copies[index].claim for index in held or indexes]
     found = winner(usable, (), copies[base].claim, claims)

@@ -66,7 +66,7 @@ def find_losses(
             yield from _hole(position, stretch.start_offset, copies, logs)
             if reason:
                 batches = "a batch" if stretch.batch_count == 1 else f"{stretch.batch_count:,} batches"
-                words = (f"{batches}, up to leader epoch {stretch.pieces[-1].epoch}.",)
+                words = (f"{batches}, up to leader epoch {stretch.epoch}.",)
                 yield Loss(stretch.start_offset, stretch.end_offset, stretch.size_bytes, reason, words)
             position = stretch.end_offset
     yield from _hole(position, known_end, copies, logs)

@@ -20,7 +20,7 @@ class TopicStretch:
     """Batches without a hole of damage between them.
 
     Attributes:
-        pieces: at least one.
+        pieces: at least one, or none in an empty log.
         start_offset: inclusive; what is known to be empty before the first batch counts.
         open_transactions: producer ids of those that have begun in the log so far and not ended.
         batch_count: of all batches.
@@ -36,7 +36,12 @@ class TopicStretch:
     @property
     def end_offset(self) -> int:
         """Exclusive."""
-        return self.pieces[-1].end_offset
+        return self.pieces[-1].end_offset if self.pieces else self.start_offset
+
+    @property
+    def epoch(self) -> int:
+        """Of the last batch; -1 without one."""
+        return self.pieces[-1].epoch if self.pieces else -1
 
     @property
     def size_bytes(self) -> int:

@@ -140,7 +140,11 @@ class _Planning:
         base = self._base()
         copy, log = self._copies[base.index], self._logs[base.index]
         unproven = tuple(self._problems(base))
-        merged = self._merged(base, is_proven=not unproven)
+        empty_at = None if log.runs else self._knowledge[base.index].empty_at
+        if empty_at is None:
+            merged = self._merged(base, is_proven=not unproven)
+        else:
+            merged = TopicMerged((TopicStretch((), empty_at),), (), None)
         first = max(copy.start_offset, copy.segments[0].base_offset)
         chosen, early, later = chosen_stretches(merged, first, steps_over=self._request.steps_over)
         if not chosen:
@@ -163,7 +167,7 @@ class _Planning:
             self._request.metadata,
             start,
             last.end_offset,
-            last.pieces[-1].epoch,
+            last.epoch,
             tuple(piece for stretch in chosen for piece in stretch.pieces),
             sum(stretch.batch_count for stretch in chosen),
             topic_id_source,
@@ -173,7 +177,7 @@ class _Planning:
             losses,
             merged.conflicts,
             self._left_out,
-            tuple(dropped_words(self._copies, self._logs, base.winner.ends, start)),
+            tuple(dropped_words(self._copies, self._logs, base.winner.ends, start if last.pieces else 0)),
             tuple(doubted_words(self._copies, self._logs, chosen)),
             self._compaction.below > 0,
             self._compaction.end_offset,
@@ -205,6 +209,8 @@ class _Planning:
 
         Source: RemoteLogManager.RLMExpirationTask: remote segments without an epoch of the checkpoint are deleted.
         """
+        if not first.pieces:
+            return log.checkpoint
         start, epoch = first.pieces[0].start_offset, first.first_epoch
         known = Lineage(log.checkpoint, _NO_END).epoch_at(start)
         if known == epoch:
@@ -231,7 +237,8 @@ class _Planning:
     def _base(self) -> Base:
         holders = () if self._belief is None else self._belief.holders
         leader_epoch = None if self._belief is None else self._belief.leader_epoch
-        base = choose_base(self._knowledge, holders, leader_epoch)
+        leader = None if self._belief is None else self._belief.leader
+        base = choose_base(self._knowledge, holders, leader_epoch, leader)
         if base is None:
             raise _nothing(self._copies)
         return base
@@ -262,7 +269,9 @@ class _Planning:
             entries = CopyKnowledge(known, log.checkpoint).claim.cut(end)
             known = known.joined(entries)
         node_id = copy.node_id if is_of_broker(copy, self._belief) else None
-        return CopyKnowledge(known, log.checkpoint, node_id, _has_lost_end(copy, log))
+        has_lost_end, empty_at = _has_lost_end(copy, log), _empty_at(copy)
+        is_end_known = copy.high_watermark > 0 and not has_lost_end
+        return CopyKnowledge(known, log.checkpoint, node_id, has_lost_end, is_end_known, empty_at)
 
 
 def _inside(gaps: Sequence[tuple[int, int]], chosen: Sequence[TopicStretch]) -> Iterator[tuple[int, int]]:
@@ -274,8 +283,21 @@ def _nothing(copies: Sequence[PartitionCopy]) -> DecodeError:
     return DecodeError(reason, path=copies[0].directory)
 
 
+def _empty_at(copy: PartitionCopy) -> int | None:
+    """Return where a log without records begins and ends, as after all were deleted; None if it has lost some.
+
+    A crash may leave an empty file, too. So its high watermark must be known, and not be after it.
+    """
+    if len(copy.segments) != 1 or not 0 < copy.high_watermark <= copy.segments[0].base_offset:
+        return None
+    with FileSource(f"{copy.directory}/{copy.segments[0].file}") as source:
+        return None if source.size() else copy.segments[0].base_offset
+
+
 def _has_lost_end(copy: PartitionCopy, log: VouchedPartition) -> bool:
     """Whether a copy may have had records after the last one that can be vouched for."""
+    if not log.runs and _empty_at(copy) is not None:
+        return False
     end = log.runs[-1].end_offset if log.runs else 0
     if copy.high_watermark > end:
         return True

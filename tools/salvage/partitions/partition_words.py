@@ -71,6 +71,9 @@ def _belief_lines(belief: Belief) -> Iterator[str]:
 
 
 def _log_lines(salvage: PartitionSalvage, sources: Sequence[Source]) -> Iterator[str]:
+    if not salvage.pieces:
+        yield f"The log is empty, and begins and ends at offset {salvage.start_offset}: all records were deleted."
+        return
     offsets = f"offsets {salvage.start_offset} to {salvage.end_offset} (exclusive)"
     batches = "1 batch" if salvage.batch_count == 1 else f"{salvage.batch_count:,} batches"
     yield f"The log: {offsets}, {batches}, last leader epoch {salvage.epoch}. It is taken from"

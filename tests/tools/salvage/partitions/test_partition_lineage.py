@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which copy is the base, and how far the others are of its lineage: by the metadata, and without."""
 
+import attrs
 import pytest
 
 from raftlog.offsets import EpochEntry
@@ -56,6 +57,31 @@ def test_after_the_end_of_the_base_only_what_was_not_replaced_counts(
     base = choose_base(copies, [1], leader_epoch)
     assert base is not None
     assert base.winner.ends == (10, expected)
+
+
+@pytest.mark.parametrize(
+    ("leader", "is_end_known", "expected"), [(1, True, 0), (1, False, 1), (2, True, 1), (None, True, 1)]
+)
+def test_the_leader_s_copy_is_preferred_if_its_end_is_known(
+    leader: int | None, is_end_known: bool, expected: int
+) -> None:
+    """What another member of the ISR has after it was never committed; if the end is lost, it may have been."""
+    first = attrs.evolve(copy(1, 10), is_end_known=is_end_known)
+    base = choose_base([first, copy(2, 15)], [1, 2], 1, leader)
+    assert base is not None
+    assert (base.index, base.winner.ends) == (expected, (10, 10) if expected == 0 else (10, 15))
+
+
+def test_an_empty_copy_is_the_base_if_no_holder_has_records() -> None:
+    """It must be of a broker that holds all; records of others were deleted, or never committed."""
+    empty = attrs.evolve(copy(1), empty_at=100)
+    base = choose_base([empty, copy(2, 15)], [1], 1)
+    assert base is not None
+    assert (base.index, base.is_holder, base.winner.ends) == (0, True, (0, 0))
+    for holders, is_holder in (([1, 2], True), ([], False)):
+        base = choose_base([empty, copy(2, 15)], holders, 1)
+        assert base is not None
+        assert (base.index, base.is_holder) == (1, is_holder)
 
 
 def test_a_holder_that_knows_a_later_epoch_is_the_base() -> None:

@@ -13,8 +13,10 @@ import pytest
 from raftlog.errors import RepairRefusedError
 from raftlog.offsets import EpochEntry
 from raftlog.records.checksum import crc32c
+from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.partitions.partition_belief import Belief
+from raftlog.tools.salvage.partitions.partition_building import build_partition
 from raftlog.tools.salvage.partitions.partition_plan import PartitionSalvage
 from raftlog.tools.salvage.partitions.partition_planning import PartitionRequest, plan_partition
 from raftlog.tools.salvage.partitions.partition_words import plan_words
@@ -214,6 +216,38 @@ def test_a_checkpoint_above_the_epoch_of_the_metadata_proves_nothing(place: Path
         made = PartitionDisk(place / "0", LOG, {0: 0, epoch: 60 * epoch})
         found = plan(BELIEF, made.source(0))
         assert found.is_proven == proven
+
+
+@pytest.mark.parametrize(("high_watermark", "is_empty"), [(None, False), (1, True), (100, True), (101, False)])
+def test_a_log_of_which_all_was_deleted_is_a_log(high_watermark: int | None, is_empty: bool, place: Path) -> None:
+    """It begins and ends where its only file does, if its high watermark is not after that."""
+    made = disk(place / "0", [], e0=0, e3=40)
+    made.contents = {f"{100:020}.log": bytearray()}
+    source = made.source(0, high_watermark=high_watermark)
+    stale = disk(place / "1", LOG[:2]).source(1)
+    belief = attrs.evolve(BELIEF, leader_epoch=3)
+    found = plan(belief, source, stale)
+    assert (found.is_proven, found.start_offset == found.end_offset == 100) == (is_empty, is_empty)
+    if not is_empty:
+        return
+    assert (found.pieces, found.losses, len(found.dropped)) == ((), (), 1)
+    assert "The log is empty" in "\n".join(plan_words(found, [source, stale], "p"))
+    (place / "new").mkdir()
+    build_partition(LocalFileSystem(), [source, stale], found, str(place / "new"))
+    log = place / "new" / str(NAME)
+    assert {path.name: path.stat().st_size for path in log.glob("*.log")} == {f"{100:020}.log": 0}
+    assert (log / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n3 40\n"
+
+
+def test_a_tail_of_a_follower_that_nobody_vouches_for_is_unproven(place: Path) -> None:
+    """The leader's log is whole, and says nothing of the present epoch: the tail was replaced, or is lost there."""
+    follower = disk(place / "1", LOG[:4]).source(1)
+    belief = attrs.evolve(BELIEF, leader_epoch=1, isr=(0, 1))
+    made = disk(place / "0", LOG[:3])
+    for checkpoint, proven in (({0: 0, 1: 30}, True), ({0: 0}, False)):
+        made = PartitionDisk(place / "0", LOG[:3], checkpoint)
+        found = plan(belief, made.source(0, high_watermark=30), follower)
+        assert (found.base, found.end_offset, found.is_proven, len(found.dropped)) == (0, 30, proven, 1)
 
 
 def test_tiered_storage_keeps_the_epochs_of_remote_segments(place: Path) -> None:
