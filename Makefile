@@ -40,7 +40,7 @@ test-bounds: $(READY) ## run the kernel's tests with every index checked (needs 
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
 	RAFTLOG_BOUNDS_CHECKS=1 RAFTLOG_BUILD_FOLDER="$$directory/c" $(BIN)/python setup.py -q build_ext --build-lib "$$directory" --build-temp "$$directory" && \
 	RAFTLOG_EXAMPLES=2 RAFTLOG_KERNEL_PATH="$$(echo "$$directory"/raftlog/records/_kernel.*)" $(PYTEST) -p tests.records.built_kernel -n auto \
-	--maxprocesses 8 tests/records/test_kernel*.py tests/records/test_columns*.py tests/records/batches/test_batch_run.py $(ARGS)
+	--maxprocesses 8 tests/records/test_kernel*.py tests/records/columns/test_columns*.py tests/records/batches/test_batch_run.py $(ARGS)
 
 test-asan: $(READY) ## run them and a fuzzer while sanitizers watch the kernel's memory (needs gcc and libasan)
 	@$(BIN)/python -m tests.records.sanitize_kernel $(ARGS)
@@ -121,6 +121,6 @@ $(READY): pyproject.toml $(DOOR)/__init__.py | python
 	mkdir -p "$$site_packages/pyspark_raftlog" && cp $(DOOR)/*.py "$$site_packages/pyspark_raftlog" # else Spark overlooks it
 	@touch $(DEMO) $@
 
-$(KERNEL): records/kernel.py records/crc_instruction.pxd setup.py | $(READY)
+$(KERNEL): records/kernel.py records/crc_instruction.pxd records/python_objects.pxd setup.py | $(READY)
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@

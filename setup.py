@@ -45,7 +45,7 @@ kernel = Extension(
 
 extensions = cythonize(
     [kernel],
-    include_path=["records"],  # Of crc_instruction.pxd.
+    include_path=["records"],  # Of crc_instruction.pxd and python_objects.pxd.
     build_dir=os.environ.get("RAFTLOG_BUILD_FOLDER", "build"),
     force=True,
     quiet=True,

@@ -28,8 +28,11 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_Resize
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.object import PyObject
+    from cython.cimports.cpython.ref import Py_INCREF
+    from cython.cimports.cpython.tuple import PyTuple_GetItem, PyTuple_New, PyTuple_SetItem
     from cython.cimports.crc_instruction import crc32c_by_instruction, prepare_crc_instruction
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.python_objects import PyObject_GC_UnTrack
 
 RULE_IDS = (
     "",
@@ -1375,6 +1378,35 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
         start: cython.p_char = data
         return start[position : position + size]
     return data[position : position + size]
+
+
+def pieces(
+    data: bytes, positions: cython.const[cython.int][::1], sizes: cython.const[cython.int][::1]
+) -> list[bytes | None]:
+    """Copy keys or values.
+
+    Args:
+        data: the bytes that positions refer to.
+        positions, sizes: of the rows; size -1 is null, which is None.
+
+    Raises:
+        ValueError: a row is not in the data, or there are more or fewer sizes than positions.
+    """
+    rows: cython.Py_ssize_t = len(positions)
+    row: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    found: list[Any] = []
+    _require(len(sizes) == rows, "columns of different lengths")
+    if not cython.compiled:
+        last = len(data)
+        return [
+            None if size < 0 else data[at : at + size] if 0 <= at <= last - size else _piece(data, at, size)
+            for at, size in zip(positions, sizes, strict=True)
+        ]
+    for row in range(rows):
+        size = sizes[row]
+        found.append(None if size < 0 else _piece(data, positions[row], size))
+    return found
 
 
 @cython.freelist(64)
@@ -3060,3 +3092,262 @@ def skip_uneventful(
             index += 1
     _require(start >= 0, _NO_BATCH)
     return index - first, next_offset
+
+
+KEPT = 0
+"""A field of an entry stays as it was."""
+COUNTED = 1
+"""It is one more than it was."""
+GIVEN = 2
+"""It is an object that all records of the shape have."""
+NUMBER = 3
+"""It is a big-endian, signed integer of 1, 2 or 4 bytes in the record."""
+MAPPED = 4
+"""It is what a dict has for bytes of the record."""
+
+_KEPT = cython.declare(cython.longlong, KEPT)
+_COUNTED = cython.declare(cython.longlong, COUNTED)
+_GIVEN = cython.declare(cython.longlong, GIVEN)
+_NUMBER = cython.declare(cython.longlong, NUMBER)
+_MAPPED = cython.declare(cython.longlong, MAPPED)
+_OWNER_SIZE = cython.declare(cython.Py_ssize_t, 16)
+_KEY_SIZE = cython.declare(cython.Py_ssize_t, 4)
+_NO_SHAPE = "a shape that contradicts itself"
+_new_tuple: Callable[[Any, Any], Any] = tuple.__new__
+"""It knows what a tuple of this Python has besides its items, such as a hash, and refuses types that it is not for."""
+
+
+@cython.final
+@cython.cclass
+class EntryShape:
+    """How the values of one shape set an entry, a tuple, in a dict of dicts of entries, or that they have no effect.
+
+    It does not change once it is made, so what was checked then holds while any code runs that Python calls.
+
+    Args:
+        kind: the type of entries: ``tuple``, or a subclass that adds nothing to it but names.
+        expected: a value of the shape.
+        mask: as long as that; where it has the bit 1, values of the shape have the same bit.
+        owner: the position of the 16 bytes that are the key of the outer dict.
+        key: the position of the big-endian, signed 32-bit integer that is the key of the inner one.
+        fields: of an entry, each as what it becomes (``KEPT`` and so on), its position and size in the value, and the
+            object that is given, the dict, or, for a number, the one of which nothing is known, or None. Without any,
+            nothing is set, and ``owner`` and ``key`` do not count.
+
+    Raises:
+        ValueError: a position is not in a value.
+        TypeError: something is of another type, such as a type of tuples with other items than the visible ones; or
+            the shape is made already.
+    """
+
+    _kind: type[tuple[Any, ...]]
+    _expected: bytes
+    _mask: bytes
+    _owner: cython.Py_ssize_t
+    _key: cython.Py_ssize_t
+    _steps: cython.const[cython.longlong][::1]
+    _objects: tuple[Any, ...]
+    _is_new: cython.bint
+
+    def __init__(
+        self,
+        kind: type[tuple[Any, ...]],
+        expected: bytes,
+        mask: bytes,
+        owner: cython.Py_ssize_t,
+        key: cython.Py_ssize_t,
+        fields: Sequence[tuple[int, int, int, Any]],
+    ) -> None:
+        if type(expected) is not bytes or type(mask) is not bytes or not isinstance(kind, type):
+            raise TypeError(_NO_SHAPE)
+        _new_tuple(kind, ())
+        size: cython.Py_ssize_t = len(expected)
+        _require(len(mask) == size, _NO_SHAPE)
+        rows = as_tuple(fields)
+        is_inside: cython.bint = 0 <= owner <= size - _OWNER_SIZE and 0 <= key <= size - _KEY_SIZE
+        _require(is_inside or len(rows) == 0, _NO_SHAPE)
+        numbers: list[int] = []
+        objects: list[Any] = []
+        for row in rows:
+            item: Any = _add_step(row, size, numbers)
+            objects.append(item)
+        items: tuple[Any, ...] = tuple(objects)
+        steps: cython.const[cython.longlong][::1] = memoryview(array.array("q", numbers).tobytes()).cast("q")
+        is_new: cython.bint = min(numbers[::3], default=GIVEN) >= GIVEN
+        # From here on no code of others runs.
+        if self._objects is not None if cython.compiled else hasattr(self, "_objects"):
+            raise TypeError("a shape that is made already")
+        self._kind = kind
+        self._expected = expected
+        self._mask = mask
+        self._owner = owner
+        self._key = key
+        self._steps = steps
+        self._is_new = is_new
+        self._objects = items
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a shape does not pickle")
+
+    @cython.cfunc
+    def _fits(self, value: bytes, size: cython.Py_ssize_t) -> cython.bint:
+        """Say whether a value has the shape."""
+        if size != len(self._expected):
+            return False
+        if not cython.compiled:
+            number = int.from_bytes
+            return not (number(value) ^ number(self._expected)) & number(self._mask)
+        data: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, value))
+        expected: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, self._expected))
+        mask: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, self._mask))
+        different: cython.uint = 0
+        index: cython.Py_ssize_t
+        for index in range(size):
+            different |= (data[index] ^ expected[index]) & mask[index]
+        return different == 0
+
+    @cython.cfunc
+    def _sets(self, value: bytes, tables: dict[bytes, Any]) -> cython.bint:
+        """Set the entry that a value of the shape sets, if any; say no if that takes what is not known here."""
+        if not self._objects:
+            return True
+        key: Any = _number_in(value, self._key, _KEY_SIZE)
+        table: Any = tables.get(_piece(value, self._owner, _OWNER_SIZE))
+        if type(table) is not dict:
+            return False
+        entries: dict[int, Any] = table
+        before: Any = None
+        if not self._is_new:
+            before = entries.get(key)
+            if type(before) is not self._kind or len(before) != len(self._objects):
+                return False
+        made: Any = self._made(value, before)
+        if made is None:
+            return False
+        entries[key] = made
+        return True
+
+    @cython.cfunc
+    def _made(self, value: bytes, before: Any) -> Any:
+        """Return the new entry; None if a number is the one of which nothing is known."""
+        steps: cython.const[cython.longlong][::1] = self._steps
+        count: cython.Py_ssize_t = len(self._objects)
+        index: cython.Py_ssize_t
+        what: cython.longlong
+        item: Any
+        items: Any = PyTuple_New(count) if cython.compiled else []
+        if cython.compiled:
+            PyObject_GC_UnTrack(cython.cast(cython.p_void, items))  # Nobody may find it before it is full.
+        for index in range(count):
+            what = steps[3 * index]
+            item = self._objects[index]
+            if what == _KEPT:
+                item = cython.cast(object, PyTuple_GetItem(before, index)) if cython.compiled else before[index]
+            elif what == _COUNTED:
+                item = before[index] + 1
+            elif what == _NUMBER:
+                number: Any = _number_in(value, steps[3 * index + 1], steps[3 * index + 2])
+                if item is not None and number == item:
+                    return None
+                item = number
+            elif what != _GIVEN:
+                item = item[_piece(value, steps[3 * index + 1], steps[3 * index + 2])]
+            if cython.compiled:
+                Py_INCREF(item)  # The tuple takes this reference.
+                PyTuple_SetItem(items, index, item)
+            else:
+                items.append(item)
+        made: Any = _new_tuple(self._kind, items)
+        if cython.compiled:
+            PyObject_GC_UnTrack(cython.cast(cython.p_void, made))
+        return made
+
+
+@cython.cfunc
+def _add_step(fields: Any, size: cython.Py_ssize_t, steps: list[int]) -> Any:
+    """Add what becomes of a field of an entry, its position and its size to steps, and return its object.
+
+    Each number is converted once, and what was checked is what is kept: one of another type may answer differently when
+    it is asked again.
+    """
+    row: tuple[Any, ...] = as_tuple(fields)
+    _require(len(row) == 4, _NO_SHAPE)
+    what: cython.longlong
+    position: cython.longlong
+    length: cython.longlong
+    what, position, length = array.array("q", row[:3])
+    _require(_KEPT <= what <= _MAPPED, _NO_SHAPE)
+    _require(what < _NUMBER or (0 <= position <= size and 0 <= length <= size - position), _NO_SHAPE)
+    _require(what != _NUMBER or length in (1, 2, 4), _NO_SHAPE)
+    if what == _MAPPED and not isinstance(row[3], dict):
+        raise TypeError(_NO_SHAPE)
+    steps += (what, position, length)
+    return row[3]
+
+
+@cython.cfunc
+@cython.inline
+def _number_in(value: bytes, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> int:
+    """Return a big-endian, signed integer of 1, 2 or 4 bytes that is known to be in a value."""
+    if not cython.compiled:
+        return int.from_bytes(value[at : at + size], signed=True)
+    data: cython.pointer(cython.const[cython.uchar]) = (
+        cython.cast(cython.p_uchar, cython.cast(cython.p_char, value)) + at
+    )
+    if size == 1:
+        return cython.cast(cython.schar, data[0])
+    if size == 2:
+        return cython.cast(cython.short, data[0] << 8 | data[1])
+    return cython.cast(cython.int, _big_endian(data))
+
+
+def set_entries(
+    values: list[Any],
+    first: cython.Py_ssize_t,
+    shapes: list[Any],
+    tables: dict[bytes, Any],
+) -> int:
+    """Set the entries of values in a row, up to one that has none of some shapes, or whose effect is not known.
+
+    That is one that changes an entry that is not there, or in an inner table that is not there or is no plain dict, or
+    has a number of which nothing is known. It has no effect here.
+
+    Args:
+        values: of records, bytes or None.
+        first: the index of the value to start with.
+        shapes: a tuple of shapes for each size of a value in bytes, from 0; a value has the first one that it fits.
+        tables: to change.
+
+    Returns:
+        The index of the value without an effect; that after the last one if there is none.
+
+    Raises:
+        ValueError: the index is negative.
+        TypeError: an argument is of another type.
+    """
+    at: cython.Py_ssize_t = first
+    size: cython.Py_ssize_t
+    _require(first >= 0, "a value that is not there")
+    while at < len(values):
+        found: Any = values[at]
+        if type(found) is not bytes:
+            break
+        value: bytes = found
+        size = len(value)
+        if size >= len(shapes):
+            break
+        candidates: tuple[Any, ...] = shapes[size]
+        is_set: cython.bint = False
+        index: cython.Py_ssize_t = 0
+        while index < len(candidates):
+            shape: EntryShape = candidates[index]
+            if shape is None:
+                raise TypeError(_NO_SHAPE)
+            index += 1
+            if shape._fits(value, size):
+                is_set = shape._sets(value, tables)
+                break
+        if not is_set:
+            break
+        at += 1
+    return at

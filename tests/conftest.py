@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.changing_names import name_changes
 from tests.object_store import ObjectStore, running_object_store
 from tests.scenarios.playing import RECORD_OPTION, refusal_to_record
 from tests.signal_handlers import handlers, let_ctrl_c_interrupt, put_back
+from tests.tiers import is_elsewhere
 
 settings.register_profile("default", max_examples=40, deadline=None)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
@@ -42,14 +44,23 @@ def pytest_configure(config: pytest.Config) -> None:
     let_ctrl_c_interrupt()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over what is not of the tier that ``-m`` asks for alone."""
+    return is_elsewhere(collection_path, str(config.getoption("markexpr"))) or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest tests begin first: one that begins last keeps one core busy, and the other idle.
 
-    A test whose name differs from process to process is refused: workers would not agree on what there is to run.
+    A test whose name differs from process to process is refused: workers would not agree on what there is to run. So is
+    one that its tier would pass over.
     """
     changing = [item.nodeid for item in items if name_changes(item.name)]
     if changing:
         raise pytest.UsageError("names that differ from process to process:\n" + "\n".join(changing))
+    misplaced = [item.nodeid for item in items for each in item.iter_markers() if is_elsewhere(item.path, each.name)]
+    if misplaced:
+        raise pytest.UsageError("not where tests/tiers.py says that tests of the tier are:\n" + "\n".join(misplaced))
     items.sort(key=lambda item: item.get_closest_marker("longest") is None)
 
 

@@ -161,6 +161,7 @@ def test_the_sdist_keeps_the_layout(built: Built) -> None:
     assert {
         "records/batches/batch.py",
         "records/crc_instruction.pxd",
+        "records/python_objects.pxd",
         "raftlog/errors.py",
         "LICENSE",
         "ARCHITECTURE.md",

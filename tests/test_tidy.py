@@ -340,6 +340,14 @@ def nothing_is_left_over(source: Source) -> Iterator[str]:
         yield f"{source.text.count(chr(10), 0, match.start()) + 1}: do what '{match[0]}' asks for, or file it"
 
 
+@rule(r"Makefile|\.ci/run", ("Makefile", "\tpytest tests/records/test_never*.py"), ("Makefile", "\tpytest tests/never"))
+def paths_of_tests_are_there(source: Source) -> Iterator[str]:
+    """A target whose pattern matches nothing runs nothing."""
+    for match in re.finditer(r"(?<![\w/])tests/[\w/*.]+", source.text):
+        if not any(ROOT.glob(match[0])):
+            yield f"{source.text.count(chr(10), 0, match.start()) + 1}: {match[0]} is nothing"
+
+
 @rule(r".*", ("docs/x.md", "in /" + "home/me/raftlog"), ("Makefile", f"cd {ROOT}/tests"))
 def paths_name_no_user(source: Source) -> Iterator[str]:
     """A path of one machine means nothing on another."""

@@ -2,13 +2,15 @@
 """Files that raftlog writes for a user: completely or not at all, and known as its own by how they begin."""
 
 import contextlib
+import itertools
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from raftlog.errors import StorageError
+from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.file_paths import is_remote, local_or_remote
 
 
 def is_own(target: Path, head: bytes) -> bool:
@@ -66,3 +68,18 @@ def new_file(path: str) -> Iterator[BinaryIO]:
         raise StorageError(path, "write", error.strerror or str(error)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_outside(path: str, sources: Iterable[str]) -> None:
+    """Check that results are written neither to an audited directory nor to a remote file system.
+
+    Raises:
+        LogDirectoryError: they would be.
+        StorageError: a URI holds credentials.
+    """
+    if local_or_remote(path) != path or is_remote(path):
+        raise LogDirectoryError(f"{path}: results are written to a local directory, named by its plain path, not a URI")
+    output = os.path.realpath(path)
+    for source in itertools.filterfalse(is_remote, map(local_or_remote, sources)):
+        if os.path.commonpath([output, root := os.path.realpath(source)]) == root:
+            raise LogDirectoryError(f"{path} is in {source}: an audited directory is not written to")

@@ -196,8 +196,8 @@ class RecordColumns:
 
     def _fields(self, name: str) -> "list[bytes | None]":
         data = _whole_bytes(self.data)
-        rows = zip(self.columns[f"{name}_position"], self.columns[f"{name}_size"], strict=True)
-        return [None if size < 0 else data[position : position + size] for position, size in rows]
+        found: list[bytes | None] = kernel.pieces(data, self.columns[f"{name}_position"], self.columns[f"{name}_size"])
+        return found
 
     def headers(self) -> "list[tuple[tuple[bytes, bytes | None], ...]]":
         """Return the headers of all records."""

@@ -143,7 +143,8 @@ def run_columns(
 
     Args:
         run: the batches.
-        columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack: at least one, and not ``is_aborted``.
+        columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack, but not ``is_aborted``; with none, the
+            records are checked and counted only.
         max_size: the most bytes that the records of one batch may decompress to.
 
     Raises:

@@ -12,6 +12,7 @@ from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import MODES, Comparison, Contender, Limit, Mode
 from tests.benchmarks.operations import Peak, Speed, Worker
 from tests.benchmarks.programs import KAFKA_RELEASE, RAFTLOG, Command, FirstLine, kafka_dump_log
+from tests.benchmarks.query_figures import QueryFigures
 from tests.benchmarks.quorum_figures import QuorumFigures
 from tests.benchmarks.state_figures import StateFigures
 from tests.benchmarks.works import METADATA_LIKE, METADATA_LOG, THOUSANDS, UNCOMPRESSED, WORKS, Sizes, Work
@@ -62,6 +63,7 @@ class Figures:
         yield from AuditFigures(self._folder, self._workers, sizes).all(with_java=with_java)
         if with_java:
             yield from StateFigures(self._folder, sizes.metadata_records).all()
+        yield from QueryFigures(self._folder, self._workers, sizes.queried).all()
         yield "start", self._start
         yield "memory", self._memory
 

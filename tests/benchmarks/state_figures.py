@@ -13,7 +13,8 @@ from raftlog.records.messages.metadata import metadata_record, write_metadata_re
 from raftlog.records.messages.schema import message_types
 from tests.benchmarks.measure import Comparison
 from tests.benchmarks.programs import RAFTLOG, Command
-from tests.kafka.kafka_images import NEWEST, compiled_with_kafka
+from tests.kafka import dump_tool
+from tests.kafka.kafka_images import NEWEST
 
 _BATCH: Final = 100
 _TIME_MS: Final = 1_780_000_000_000
@@ -42,7 +43,7 @@ class StateFigures:
         directory = self._folder / f"state-{self._records}"
         segment = write_metadata_log(directory, self._records)
         ours = [RAFTLOG, "state", str(directory), "--path", "/features"]
-        theirs = ["java", "-Xmx1g", "-cp", compiled_with_kafka("LoadImage"), "LoadImage", str(segment)]
+        theirs = ["java", "-Xmx1g", "-cp", dump_tool.compiled("LoadImage", NEWEST), "LoadImage", str(segment)]
         amount, output = self._records / 1e6, self._folder / "state"
         name = f"Kafka's loader {NEWEST}, without its server"
         what = f"image of a metadata log of {self._records:,} records, whole process"

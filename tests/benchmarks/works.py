@@ -29,6 +29,7 @@ class Sizes:
         memory: how much to read to see how fast memory is.
         metadata_log: how often the real metadata log is repeated: up to this size.
         metadata_records: how many the log has of which a state is made.
+        queried: how large the log is that is queried.
         largest_segment: that memory and the opening of a log are measured with.
         appended: how large all batches are that are appended one by one, by shape.
         control_batches: how many a state machine reads.
@@ -46,6 +47,7 @@ class Sizes:
     memory: float
     metadata_log: float
     metadata_records: int
+    queried: float
     largest_segment: float
     appended: Mapping[str, float]
     control_batches: int
@@ -64,6 +66,7 @@ FULL: Final = Sizes(
     memory=256,
     metadata_log=200,
     metadata_records=1_000_000,
+    queried=1024,
     largest_segment=1024,
     appended={"1-KiB-batches": 4, "small": 12, "large": 32},
     control_batches=1_000_000,
@@ -81,6 +84,7 @@ QUICK: Final = Sizes(
     memory=64,
     metadata_log=4,
     metadata_records=20_000,
+    queried=32,
     largest_segment=64,
     appended={"1-KiB-batches": 0.05, "small": 2},
     control_batches=100_000,

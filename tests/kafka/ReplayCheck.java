@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
@@ -20,12 +21,17 @@ import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.controller.QuorumFeatures;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.image.loader.MetadataBatchLoader;
 import org.apache.kafka.metadata.KafkaConfigSchema;
 import org.apache.kafka.metadata.MetadataRecordSerde;
@@ -41,13 +47,15 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.config.ConfigSynonym;
 import org.apache.kafka.server.fault.FaultHandler;
+import org.apache.kafka.snapshot.SnapshotReader;
 
 /**
  * Replays metadata records with Kafka's own controller and its own loader, and says at which record each of them stops.
  *
  * It compiles with every release from 3.9 on. Standard input, a line each: "story" begins anew; "batch BASE EPOCH TIMESTAMP
- * HEX..." is a batch of records; "end" replays the story, lets the controller become the active one, and is answered by one
- * line: for the controller, the loader and the activation, the offset (or -1) and the message of the first fault, by tabs.
+ * HEX..." is a batch of records, and "snapshot END EPOCH TIMESTAMP HEX..." before any batch are those of a snapshot; "end" replays
+ * the story, lets the controller become the active one, and is answered by one line: for the controller, the loader and the
+ * activation, the offset (or -1; in the snapshot, that there) and the message of the first fault, by tabs.
  * Before that, one line has the features that the release's controllers support.
  */
 public final class ReplayCheck {
@@ -56,7 +64,8 @@ public final class ReplayCheck {
     private ReplayCheck() {
     }
 
-    private record Read(long base, int epoch, long timestamp, List<ApiMessageAndVersion> records) {
+    /** A batch; one with an end, which is otherwise -1, has all records of a snapshot. */
+    private record Read(long base, int epoch, long timestamp, List<ApiMessageAndVersion> records, long snapshotEnd) {
         Batch<ApiMessageAndVersion> batch() {
             return Batch.data(base, epoch, timestamp, 1, records);
         }
@@ -71,7 +80,7 @@ public final class ReplayCheck {
             String[] words = line.split(" ");
             if (words[0].equals("story")) {
                 lines.clear();
-            } else if (words[0].equals("batch")) {
+            } else if (words[0].equals("batch") || words[0].equals("snapshot")) {
                 lines.add(words);
             } else {
                 out.println(String.join("\t", replayed(lines)));
@@ -97,7 +106,10 @@ public final class ReplayCheck {
         String[] unreadable = {"-1", ""};
         long end = 0;
         for (String[] words : lines) {
-            Read read = new Read(Long.parseLong(words[1]), Integer.parseInt(words[2]), Long.parseLong(words[3]), new ArrayList<>());
+            boolean isSnapshot = words[0].equals("snapshot");
+            long number = Long.parseLong(words[1]);
+            Read read = new Read(isSnapshot ? 0 : number, Integer.parseInt(words[2]), Long.parseLong(words[3]), new ArrayList<>(),
+                isSnapshot ? number : -1);
             for (int index = 4; index < words.length && unreadable[0].equals("-1"); index++) {
                 ByteBuffer buffer = ByteBuffer.wrap(HexFormat.of().parseHex(words[index]));
                 try {
@@ -109,7 +121,7 @@ public final class ReplayCheck {
             if (!unreadable[0].equals("-1")) {
                 break;
             }
-            end = read.base() + Math.max(1, words.length - 4);
+            end = isSnapshot ? number : read.base() + Math.max(1, words.length - 4);
             if (words.length > 4) {
                 reads.add(read);
             }
@@ -165,10 +177,18 @@ public final class ReplayCheck {
         try {
             String[] found = {"-1", ""};
             for (Read read : reads) {
-                listener[0].handleCommit(MemoryBatchReader.of(List.of(read.batch()), reader -> { }));
+                if (read.snapshotEnd() < 0) {
+                    listener[0].handleCommit(MemoryBatchReader.of(List.of(read.batch()), reader -> { }));
+                } else {
+                    listener[0].handleLoadSnapshot(snapshot(read));
+                }
                 await(controller);
                 if (fault.get() != null) {
                     String offset = fault.get().replaceFirst(".* record at offset (\\d+) .*", "$1");
+                    Matcher inSnapshot = Pattern.compile(" record from snapshot .* which was (\\d+) of ").matcher(fault.get());
+                    if (inSnapshot.find()) {
+                        offset = String.valueOf(Integer.parseInt(inSnapshot.group(1)) - 1);
+                    }
                     return new String[] {offset, fault.get()};
                 }
             }
@@ -184,6 +204,25 @@ public final class ReplayCheck {
             controller.beginShutdown();
             controller.close();
         }
+    }
+
+    /** The reader of a snapshot; the class of its id has moved. */
+    @SuppressWarnings("unchecked")
+    private static SnapshotReader<ApiMessageAndVersion> snapshot(Read read) throws ReflectiveOperationException {
+        Class<?> idType = SnapshotReader.class.getMethod("snapshotId").getReturnType();
+        Object id = idType.getConstructor(long.class, int.class).newInstance(read.snapshotEnd(), read.epoch());
+        Iterator<Batch<ApiMessageAndVersion>> batches = List.of(read.batch()).iterator();
+        return (SnapshotReader<ApiMessageAndVersion>) Proxy.newProxyInstance(
+            ReplayCheck.class.getClassLoader(), new Class<?>[] {SnapshotReader.class}, (proxy, method, given) ->
+                switch (method.getName()) {
+                    case "hasNext" -> batches.hasNext();
+                    case "next" -> batches.next();
+                    case "snapshotId" -> id;
+                    case "lastContainedLogOffset" -> read.snapshotEnd() - 1;
+                    case "lastContainedLogEpoch" -> read.epoch();
+                    case "lastContainedLogTimestamp" -> read.timestamp();
+                    default -> null;
+                });
     }
 
     /** The only config that a controller asks for when it becomes active. */
@@ -211,6 +250,20 @@ public final class ReplayCheck {
         });
         for (Read read : reads) {
             int[] last = {-1};
+            if (read.snapshotEnd() >= 0) {
+                MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+                try {
+                    for (ApiMessageAndVersion record : read.records()) {
+                        last[0]++;
+                        delta.replay(record.message());
+                    }
+                    delta.finishSnapshot();
+                    loader.resetToImage(delta.apply(MetadataProvenance.EMPTY));
+                } catch (RuntimeException error) {
+                    return new String[] {String.valueOf(last[0]), shown(error)};
+                }
+                continue;
+            }
             List<ApiMessageAndVersion> counted = new java.util.AbstractList<>() {
                 @Override
                 public ApiMessageAndVersion get(int index) {

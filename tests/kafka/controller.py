@@ -55,11 +55,23 @@ def install_jars(pom: Path, release: str) -> Path:
     return folder
 
 
-def free_port() -> int:
-    """A free port."""
-    with socket.create_server(("localhost", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+_held: list[socket.socket] = []
+"""Keeps the ports of this process's controllers; see `held_port`."""
+
+
+def held_port() -> int:
+    """Returns a free port of the loopback device that only a controller of this process gets, until the process ends.
+
+    A controller binds its port some seconds after it was chosen, and again when it is restarted. A port that nobody
+    holds may then belong to any connection of another test, which makes the controller end with 1. Linux gives a port
+    that is bound and reusable to nobody who does not ask for it by number, and a server may still listen on it.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("localhost", 0))
+    _held.append(holder)
+    port: int = holder.getsockname()[1]
+    return port
 
 
 def looks(process: subprocess.Popen[bytes]) -> Iterator[None]:
@@ -86,7 +98,7 @@ class Controller:
 
     directory: Path
     node_id: int = 1
-    port: int = attrs.field(factory=free_port)
+    port: int = attrs.field(factory=held_port)
     release: str = attrs.field(default=NEWEST_RELEASE, kw_only=True)
     static_voters: str = attrs.field(default="", kw_only=True)
     _process: subprocess.Popen[bytes] | None = attrs.field(default=None, init=False)
@@ -103,7 +115,9 @@ class Controller:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Runs the controller until the block ends, then stops it as an operator would: with SIGTERM.
+        """Runs the controller until the block ends, then stops it as an operator would: started, and with SIGTERM.
+
+        A controller leads, alone, before it listens. A signal in between may end its start with an error.
 
         Raises:
             AssertionError: it did not stop cleanly; what it printed is in the message.
@@ -114,6 +128,9 @@ class Controller:
             self._process = process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
         try:
             yield
+            for _ in looks(process):
+                if self._listens():
+                    break
         finally:
             process.terminate()
             try:
@@ -157,6 +174,11 @@ class Controller:
             for piece in split(BufferSource(segment.read_bytes()))
             if isinstance(piece, RecordBatch) and piece.crc_holds
         ]
+
+    def _listens(self) -> bool:
+        with suppress(ConnectionRefusedError), socket.create_connection(("localhost", self.port), HANG_S):
+            return True
+        return False
 
     def _properties(self) -> Path:
         path = self.directory / "controller.properties"

@@ -7,12 +7,11 @@ arguments. Run as a script, the module is kafka-dump-log of the release line nam
     python -m tests.kafka.dump_tool 3.9 --deep-iteration --files 00000000000000000000.log
 """
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
@@ -20,6 +19,7 @@ import pytest
 
 from raftlog.records.messages import releases
 from tests.hang_limit import HANG_S
+from tests.kafka.java_programs import class_path
 from tests.kafka.one_at_a_time import one_at_a_time
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +29,13 @@ CORPUS_DIALECT = "4.3"
 """The release whose outputs came with the corpus; what the others print of it is in tests/golden/dialects."""
 NEEDED_PROGRAMS = ("java", "javac", "mvn")
 # The first compiler alone: a JVM that lives for two seconds never earns back the second one's work.
-JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "-Dfile.encoding=UTF-8")
+JVM_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx768m",
+    "-Dfile.encoding=UTF-8",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",  # of what Kafka logs, if a class path has that logger
+)
 
 
 @attrs.frozen
@@ -85,11 +91,11 @@ def dump_many(dialect: str, calls: Sequence[Sequence[str]], folder: Path) -> lis
 
     The tool is not read-only (it creates a missing .index): give it a copy.
     """
-    class_path = f"{_compiled_driver(dialect)}{os.pathsep}{install(dialect)}{os.sep}*"
     with tempfile.TemporaryDirectory() as scratch:
         jobs = Path(scratch, "jobs")
         jobs.write_text("".join("\t".join(arguments) + "\n" for arguments in calls), encoding="utf-8")
-        command = ["java", *JVM_OPTIONS, "-cp", class_path, "DumpMany", _tool_class(dialect), str(jobs), scratch]
+        arguments = [_tool_class(dialect), str(jobs), scratch]
+        command = ["java", *JVM_OPTIONS, "-cp", compiled("DumpMany", dialect), "DumpMany", *arguments]
         ran = subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=HANG_S)
         exits = [int(line) for line in ran.stdout.split()]
         return [
@@ -104,16 +110,17 @@ def _tool_class(dialect: str) -> str:
     return "kafka.tools.DumpLogSegments" if is_scala else "org.apache.kafka.tools.DumpLogSegments"
 
 
-def _compiled_driver(dialect: str) -> Path:
-    """Compiles DumpMany.java against a release's jars, unless that is done."""
-    source = HERE / "DumpMany.java"
-    folder = TARGET / dialect / "classes"
-    compiled, jars = folder / "DumpMany.class", install(dialect)
-    with one_at_a_time():
-        if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
-            command = ["javac", "-d", str(folder), "-cp", f"{jars}{os.sep}*", str(source)]
-            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
-    return folder
+def compiled(program: str, release: str) -> str:
+    """Compile a Java program of this folder for a release, unless that is done; return the class path to run it."""
+    return class_path(install(release), HERE / f"{program}.java")
+
+
+def answers(program: str, release: str, lines: Iterable[str]) -> str:
+    """Let a Java program of this folder, with the code of a release, read lines; return what it prints."""
+    command = ["java", *JVM_OPTIONS, "-cp", compiled(program, release), program]
+    text = "".join(lines)
+    done = subprocess.run(command, input=text, check=True, capture_output=True, encoding="utf-8", timeout=HANG_S)
+    return done.stdout
 
 
 def main() -> int:

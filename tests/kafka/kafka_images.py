@@ -2,17 +2,13 @@
 """The images that Kafka's own loader makes of metadata records."""
 
 import json
-import os
-import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from raftlog.records.messages.releases import RELEASES
 from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.tables import Tables
-from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
-from tests.kafka.one_at_a_time import one_at_a_time
 from tests.tools.image.naive_cluster import described
 
 NEWEST = RELEASES[-1].name
@@ -23,28 +19,14 @@ Story = Sequence[MetadataBatch]
 SNAPSHOT_OFFSET = -1
 
 
-def compiled_with_kafka(program: str) -> str:
-    """Compile a Java program of this folder, and return the class path to run it with."""
-    jars = f"{dump_tool.install(NEWEST)}{os.sep}*"
-    folder = dump_tool.TARGET / NEWEST / "classes"
-    source = dump_tool.HERE / f"{program}.java"
-    compiled = folder / f"{program}.class"
-    with one_at_a_time():
-        if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
-            subprocess.run(["javac", "-d", str(folder), "-cp", jars, str(source)], check=True, timeout=HANG_S)
-    return f"{folder}{os.pathsep}{jars}"
-
-
 def kafka_images(stories: Iterable[Story]) -> list[list[dict[str, Any]]]:
     """Return what Kafka's loader makes of each batch of each story: an image, or the first record that it refuses.
 
     Images are in the form of ``naive_state``; ``{"fault": offset}`` names a record, and ends the story.
     """
     stories = list(stories)
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", compiled_with_kafka("ImageDump"), "ImageDump"]
-    lines = "".join(line for story in stories for line in _lines(story))
-    done = subprocess.run(command, input=lines, check=True, capture_output=True, encoding="utf-8", timeout=HANG_S)
-    answers = iter([json.loads(line) for line in done.stdout.splitlines()])
+    said = dump_tool.answers("ImageDump", NEWEST, (line for story in stories for line in _lines(story)))
+    answers = iter([json.loads(line) for line in said.splitlines()])
     return [[next(answers) for _ in story] for story in stories]
 
 

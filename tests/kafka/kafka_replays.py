@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Kafka's own controllers and loaders make of metadata records, for each release."""
 
-import os
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from raftlog.tools.image.cluster_image import MetadataBatch
-from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
+from tests.kafka.kafka_images import SNAPSHOT_OFFSET
 
 Story = Sequence[MetadataBatch]
+"""Batches of a log. One with base offset -1 at the beginning is a snapshot, which ends at its next offset."""
 _RANGE = re.compile(r"([\w.]+)=(\d+)-(\d+)")
 
 
@@ -44,15 +43,8 @@ class ReleaseAnswer(NamedTuple):
 
 def kafka_replays(release: str, stories: Iterable[Story]) -> ReleaseAnswer:
     """Let the controller and the loader of a release replay stories."""
-    jars = f"{dump_tool.install(release)}{os.sep}*"
-    folder = dump_tool.TARGET / release / "classes"
-    source = dump_tool.HERE / "ReplayCheck.java"
-    compiler = ["javac", "-nowarn", "-d", str(folder), "-cp", jars, str(source)]
-    subprocess.run(compiler, check=True, capture_output=True, timeout=HANG_S)
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", f"{folder}{os.pathsep}{jars}", "ReplayCheck"]
-    lines = "".join(line for story in stories for line in _lines(story))
-    done = subprocess.run(command, input=lines, check=True, capture_output=True, encoding="utf-8", timeout=HANG_S)
-    head, *answers = done.stdout.splitlines()
+    said = dump_tool.answers("ReplayCheck", release, (line for story in stories for line in _lines(story)))
+    head, *answers = said.splitlines()
     levels = {name: (int(lowest), int(highest)) for name, lowest, highest in _RANGE.findall(head)}
     return ReleaseAnswer(levels, [_replayed(answer.split("\t")) for answer in answers])
 
@@ -61,7 +53,9 @@ def _lines(story: Story) -> Iterable[str]:
     yield "story\n"
     for batch in story:
         values = " ".join((value or b"").hex() for value in batch.values)
-        yield f"batch {batch.base_offset} {batch.epoch} {batch.timestamp} {values}".rstrip() + "\n"
+        is_snapshot = batch.base_offset == SNAPSHOT_OFFSET
+        head = f"snapshot {batch.next_offset}" if is_snapshot else f"batch {batch.base_offset}"
+        yield f"{head} {batch.epoch} {batch.timestamp} {values}".rstrip() + "\n"
     yield "end\n"
 
 

@@ -15,9 +15,9 @@ import attrs
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.uuid_text import uuid_to_text
 from tests.hang_limit import HANG_S
-from tests.kafka.controller import free_port, install_server, looks
+from tests.kafka.controller import held_port, install_server, looks
 from tests.kafka.dump_tool import JVM_OPTIONS
-from tests.kafka.one_at_a_time import one_at_a_time
+from tests.kafka.java_programs import class_path
 from tests.other_processes import started
 
 CONTROLLERS: Final = (1, 2, 3)
@@ -83,7 +83,7 @@ class LiveQuorum:
     _nodes: dict[int, "subprocess.Popen[bytes]"] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._ports = {node: free_port() for node in (*CONTROLLERS, BROKER)}
+        self._ports = {node: held_port() for node in (*CONTROLLERS, BROKER)}
         self._directory_ids = {node: uuid_to_text(uuid.uuid4()) for node in CONTROLLERS}
 
     @contextmanager
@@ -220,12 +220,4 @@ def _java(main_class: str, *arguments: str) -> list[str]:
 
 
 def _class_path(program: Path) -> str:
-    """Compile a program, unless that is done; return the class path to run it with."""
-    jars = install_server()
-    classes = jars.with_name("classes")
-    compiled = classes / f"{program.stem}.class"
-    with one_at_a_time():
-        if not compiled.exists() or compiled.stat().st_mtime < program.stat().st_mtime:
-            command = ["javac", "-d", str(classes), "-cp", f"{jars}{os.sep}*", str(program)]
-            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
-    return f"{classes}{os.pathsep}{jars}{os.sep}*"
+    return class_path(install_server(), program)

@@ -2,14 +2,12 @@
 """The messages of the newest Kafka, whose dump tool cannot be run yet, beside that Kafka's own classes."""
 
 import json
-import subprocess
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from raftlog.records.messages.releases import RELEASES
 from raftlog.records.messages.schema import Message, MessageType
-from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.records.schema_strategies import ALL_VERSIONS, messages
 
@@ -49,15 +47,7 @@ def samples(strategy: st.SearchStrategy[Message]) -> list[Message]:
 
 def converted(lines: list[str]) -> list[str]:
     """Return what Kafka's classes write for messages."""
-    jars = f"{dump_tool.install(NEWEST)}/*"
-    source = dump_tool.HERE / "ConvertMessages.java"
-    folder = dump_tool.TARGET / NEWEST / "classes"
-    subprocess.run(["javac", "-d", str(folder), "-cp", jars, str(source)], check=True, timeout=HANG_S)
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", f"{folder}:{jars}", "ConvertMessages"]
-    done = subprocess.run(
-        command, input="\n".join(lines), check=True, capture_output=True, encoding="utf-8", timeout=HANG_S
-    )
-    return done.stdout.split("\n")[:-1]
+    return dump_tool.answers("ConvertMessages", NEWEST, ["\n".join(lines)]).split("\n")[:-1]
 
 
 def test_the_newest_release_is_the_one_without_a_dump_tool() -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's own RecordsIterator beside the rule about records that are longer than their batch as it is stored."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from raftlog.records.batches.raft_frames import too_long_for_raft
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import install_server
+from tests.kafka.java_programs import class_path
 from tests.raft_frames import batch_with_a_record_longer_by
 from tests.strategies import TIMESTAMP
 
@@ -26,10 +26,8 @@ def read_as_kafka(batches: list[bytes], folder: Path) -> list[str]:
     for number, batch in enumerate(batches):
         (folder / str(number)).write_bytes(batch)
         names.append(str(number))
-    class_path = f"{folder}{os.pathsep}{install_server()}{os.sep}*"
-    source = Path(__file__).with_name("ReadRaft.java")
-    subprocess.run(["javac", "-d", str(folder), "-cp", class_path, str(source)], check=True, capture_output=True)
-    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", class_path, "ReadRaft", *names]
+    compiled = class_path(install_server(), Path(__file__).with_name("ReadRaft.java"))
+    command = ["java", *dump_tool.JVM_OPTIONS, "-cp", compiled, "ReadRaft", *names]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=HANG_S)
     return done.stdout.splitlines()
 

@@ -53,6 +53,7 @@ class KernelEdit:
 _CONTRACTS: Final = "tests/records/test_kernel_contracts.py"
 _ROWS: Final = "tests/records/test_kernel_rows.py"
 _TEXTS: Final = "tests/records/test_kernel_texts.py"
+_ENTRIES: Final = "tests/records/test_kernel_entries.py"
 _FUZZER: Final = "tests/records/test_fuzz_kernel.py::test_the_fuzzer_finds_nothing"
 
 EDITS: Final = (
@@ -147,6 +148,47 @@ EDITS: Final = (
         "last",
         "last + 8",
         (f"{_CONTRACTS}::test_a_header_is_read_where_one_is",),
+    ),
+    KernelEdit(
+        "M-entry-size",
+        "a value has a shape only if it has its size",
+        "        if {}:\n            return False\n        if not cython.compiled:\n            number",
+        "size != len(self._expected)",
+        "size > len(self._expected)",
+        (f"{_ENTRIES}::test_a_shape_in_the_row_of_another_size_fits_nothing",),
+    ),
+    KernelEdit(
+        "M-pieces",
+        "each row has a size",
+        '_require({}, "columns of different lengths")',
+        "len(sizes) == rows",
+        "len(sizes) >= rows",
+        (f"{_CONTRACTS}::test_pieces_are_cut_out_of_their_data_alone",),
+    ),
+    KernelEdit(
+        "M-entry-key",
+        "the key of an entry lies inside the value",
+        "0 <= key <= {}\n        _require(is_inside",
+        "size - _KEY_SIZE",
+        "size",
+        (f"{_ENTRIES}::test_shapes_that_contradict_themselves",),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-entry-once",
+        "a shape does not change once it is made",
+        'if {}:\n            raise TypeError("a shape that is made already")',
+        'self._objects is not None if cython.compiled else hasattr(self, "_objects")',
+        "False",
+        (f"{_ENTRIES}::test_a_shape_is_made_once",),
+    ),
+    KernelEdit(
+        "M-entry-number",
+        "a number of which nothing is known is not set",
+        "if {}:\n                    return None",
+        "item is not None and number == item",
+        "False",
+        (f"{_ENTRIES}::test_numbers_of_each_size",),
     ),
 )
 """All of them; the names start with M for memory."""

@@ -3,11 +3,12 @@
 
 from typing import Any, Final, cast
 
-from raftlog.tools.image import shaped_reader, values_reader
+from raftlog.tools.image import shaped_changes, shaped_reader, values_reader
 from raftlog.tools.state import things
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 READERS: Final = "tests/tools/image/test_values_reader.py"
+SHAPED: Final = "tests/tools/image/test_shaped_changes.py"
 THINGS: Final = "tests/tools/state/test_things.py"
 
 
@@ -22,12 +23,21 @@ def _by_the_first_byte(right: Wrong) -> Wrong:
     return end_shape
 
 
+def _without_mask(right: Wrong) -> Wrong:
+    def end_shape(shape: Any) -> None:
+        before = bytes(shape._mask)
+        right(shape)
+        shape._mask[:] = before
+
+    return end_shape
+
+
 MUTANTS: Final = (
     Mutant(
         "M-shape",
         "a message is of a shape if all bytes of the shape are the same",
         "DECISIONS.md 81",
-        swapped(shaped_reader._Shape, "_end_shape", _by_the_first_byte),
+        swapped(shaped_reader.Shape, "_end_shape", _by_the_first_byte),
         (f"{READERS}::test_what_has_a_learned_shape_is_the_same",),
     ),
     Mutant(
@@ -43,6 +53,27 @@ MUTANTS: Final = (
         "DECISIONS.md 81",
         instead(values_reader, "_MOST_ARRAYS", cast("Any", 1 << 30)),
         (f"{READERS}::test_equal_arrays_are_one_object_and_few_are_kept",),
+    ),
+    Mutant(
+        "M-no-leader",
+        "a change with the leader -2 leaves the leader and its epoch as they are",
+        "PartitionRegistration#merge",
+        instead(shaped_changes, "NO_LEADER_CHANGE", cast("Any", -3)),
+        (f"{SHAPED}::test_rare_records_are_left_to_the_general_replay",),
+    ),
+    Mutant(
+        "M-epochs",
+        "a change counts the epochs of its partition",
+        "PartitionRegistration#merge",
+        instead(shaped_changes, "_COUNTED", cast("Any", shaped_changes._KEPT)),
+        (f"{SHAPED}::test_usual_records_of_partitions_are_replayed_by_their_shapes",),
+    ),
+    Mutant(
+        "M-mask",
+        "all bytes of a shape count when the kernel looks for it",
+        "DECISIONS.md 81",
+        swapped(shaped_reader.Shape, "_end_shape", _without_mask),
+        (f"{SHAPED}::test_rare_records_are_left_to_the_general_replay",),
     ),
     Mutant(
         "M-under",

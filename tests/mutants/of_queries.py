@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong queries in SQL: rows that are left out or let in, damage that is not told, a database that is not locked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from typing import Any, Final
 
 import attrs
@@ -16,6 +17,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 BOUNDS: Final = "tests/tools/querying/test_bounds.py"
 SCANS: Final = "tests/tools/querying/test_scans.py"
 QUERY: Final = "tests/tools/querying/test_query.py"
+DATABASE: Final = "tests/tools/querying/test_database.py"
 
 
 def _moved(first: int, last: int) -> Any:
@@ -55,6 +57,23 @@ def _without_the_rest(right: Wrong) -> Wrong:
 
 def _unlocked() -> None:
     vars(database)["_LOCKS"] = ()
+
+
+class _InThisThread(Executor):
+    """Does its work at once, where it is asked for."""
+
+    def __init__(self, _: int) -> None:
+        super().__init__()
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """Return the result of a call."""
+        done = Future[Any]()
+        done.set_result(work(*arguments, **options))
+        return done
+
+
+def _prepared_in_the_main_thread() -> None:
+    vars(database)["ThreadPoolExecutor"] = _InThisThread
 
 
 MUTANTS: Final = (
@@ -106,5 +125,12 @@ MUTANTS: Final = (
         "Securing DuckDB, of its documentation",
         _unlocked,
         (f"{QUERY}::test_a_query_reaches_nothing_else",),
+    ),
+    Mutant(
+        "R-query-main-thread",
+        "an interrupt is not an error of DuckDB",
+        "DuckDB's messages for an exception in the callback of a data set",
+        _prepared_in_the_main_thread,
+        (f"{DATABASE}::test_an_interrupt_of_the_preparation_is_no_error",),
     ),
 )

@@ -9,13 +9,14 @@ same cases.
 
 import argparse
 import faulthandler
+import os
 import random
 import struct
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import crc32c
 
@@ -127,6 +128,7 @@ class Fuzzer:
             (kernel.summarize, [log, held(longs(0)), log, positions, sizes, 0, held(longs(4 * count))]),
             (kernel.summarize, [log, areas, log, positions, sizes, 0, held(longs(4 * count))]),
             (kernel.total_size, [fields[1]]),
+            (kernel.pieces, [bytes(log), *fields]),
             (
                 kernel.gather,
                 [log, *fields, held(ints(rows + 1)), validity, held(bytes(kernel.total_size(fields[1])))],
@@ -196,9 +198,56 @@ class Fuzzer:
             if len(batch) != len(header) + size:
                 raise AssertionError(f"{len(batch)} bytes, and {size} were said")
             self._wrong_encoding(prepared, size)
+        for _ in range(5):
+            self._set_entries()
         _refusable(kernel.room, chance.choice(SIZES))
         _refusable(kernel.room, -chance.choice((1, 7, 2**31, 2**63)))
         _refusable(kernel.read_headers, chance.randbytes(9), chance.choice(_NUMBERS), chance.choice((1, 2, 2**40)))
+
+    def _set_entries(self) -> None:
+        """Set entries by a shape that is sound but for one argument at most; tables may be anything."""
+        kernel, chance = COMPILED, self.chance
+        size = chance.choice((20, 21, 40))
+        kind, expected = chance.choice((tuple, _Pair)), bytes(size)
+        mask = chance.choice((bytes(size), b"\xff" * size))
+        fields = [self._field(size) for _ in range(chance.choice((0, 1, 2, 2)))]
+        arguments = [kind, expected, mask, chance.choice((0, size - 16)), chance.choice((0, size - 4)), fields]
+        if chance.random() < 0.6:
+            index = chance.randrange(6)
+            arguments[index] = self._spoiled(index, size, fields)
+        shape = _refusable(kernel.EntryShape, *arguments)
+        before: Any = chance.choice(((1, 2), (1,), _Pair(1, 2), None))
+        tables: dict[bytes, Any] = {bytes(16): chance.choice(({}, {0: before}, {0: before}, None))}
+        row: Any = chance.choice(((), (shape,), (shape,), (shape, shape)))
+        shapes = [row] * chance.choice((0, size, size + 1, size + 1, size + 1, 60))
+        values = [chance.choice((expected, expected, bytes(size + 1), chance.randbytes(size), None)) for _ in range(3)]
+        try:
+            kernel.set_entries(values, chance.choice((*[0] * 12, 1, *_NUMBERS)), shapes, tables)
+        except (*_REFUSALS, KeyError):
+            return
+        repr([[*entry] for table in tables.values() if table for entry in table.values() if entry is not None])
+
+    def _field(self, size: int) -> tuple[Any, ...]:
+        """Return a field of a shape of values of some bytes."""
+        what = self.chance.choice((0, 1, 2, 3, 4))
+        length = self.chance.choice((1, 2, 4))
+        items: Any = ({bytes(1): 1, bytes(2): 2}, _Sums()) if what == 4 else (None, 0, "x")
+        return what, self.chance.choice((0, 1, size - length)), length, self.chance.choice(items)
+
+    def _spoiled(self, index: int, size: int, fields: Sequence[tuple[Any, ...]]) -> Any:
+        """Return another argument of a shape, which is wrong, or does not fit the others."""
+        chance = self.chance
+        number: int = chance.choice((size - 15, size - 3, size - 1, size, *_NUMBERS))
+        if index == 0:
+            return chance.choice((os.stat_result, dict, _NoType(), (tuple,), None))
+        if index < 3:
+            return chance.choice((bytes(size - 1), bytes(size + 1), bytes(4), b"", bytearray(size)))
+        if index < 5:
+            return chance.choice((number, number, _Liar(number)))
+        wrong = list(self._field(size))
+        place = chance.randrange(4)
+        wrong[place] = None if place == 3 else chance.choice((number, _Liar(number)))
+        return [*fields, chance.choice((wrong, wrong, wrong[:3], None))]
 
     def _wrong_encoding(self, prepared: Any, size: int) -> None:
         chance = self.chance
@@ -227,6 +276,32 @@ def _refusable(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except _REFUSALS:
         return None
+
+
+class _Sums(dict[bytes, int]):
+    def __missing__(self, data: bytes) -> int:
+        return sum(data)
+
+
+class _Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class _NoType:
+    __bases__ = (tuple,)
+
+
+class _Liar(int):
+    """Says yes to every comparison."""
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    __lt__ = __gt__ = __ge__ = __eq__ = __le__
+
+    def __hash__(self) -> int:
+        return 0
 
 
 class _nothing:  # noqa: N801

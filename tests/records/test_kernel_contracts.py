@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Invalid arguments of the kernel: each form refuses them, without a read or write out of bounds."""
 
+import array
 import copy
 import pickle
 from collections.abc import Callable
@@ -53,6 +54,25 @@ def test_fields_at_the_ends_of_the_data(kernel: Any) -> None:
     """Fields may use all of the data, but nothing after its last byte."""
     (record,) = kernel.Records(b"\x02k\x02v", 1, longs(2), _columns(0, 4, 4, 0, 0, 1), 0, 1)
     assert (record.key, record.value, record.headers) == (b"\x02k\x02v", b"", ((b"k", b"v"),))
+
+
+@_forms
+def test_pieces_are_cut_out_of_their_data_alone(kernel: Any) -> None:
+    """Up to its last byte; null is None, wherever it is said to be."""
+
+    def column(*numbers: int) -> memoryview:
+        found = ints(len(numbers))
+        found[:] = memoryview(array.array("i", numbers))
+        return found
+
+    assert kernel.pieces(b"abc", column(0, 1, 3, 99, -5), column(3, 2, 0, -1, -7)) == [b"abc", b"bc", b"", None, None]
+    assert kernel.pieces(b"", column(), column()) == []
+    for position, size in [(0, 4), (3, 1), (4, 0), (-1, 1), (-1, 0), (2**31 - 1, 2**31 - 1), (-(2**31), 2**31 - 1)]:
+        with pytest.raises(ValueError):
+            kernel.pieces(b"abc", column(0, position), column(1, size))
+    for count in (1, 3):
+        with pytest.raises(ValueError):
+            kernel.pieces(b"abc", column(0, 0), column(*[1] * count))
 
 
 @_forms

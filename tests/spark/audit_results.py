@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.run.audit_tables import TABLES
 from raftlog.tools.auditing.run.full_audit import AuditOutcome, audit_into
 from raftlog.tools.auditing.run.local_engine import LocalEngine
 from raftlog.tools.auditing.survey.survey import survey as survey_file
+from raftlog.tools.catalogue.audit_columns import TABLES
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark.audit.audit_engine import SparkEngine
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from raftlog.spark import AuditFrames, audit
-from raftlog.tools.auditing.run.audit_tables import TABLES, schema
+from raftlog.tools.catalogue.audit_columns import TABLES, schema
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally

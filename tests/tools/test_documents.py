@@ -14,7 +14,7 @@ import pytest
 
 from raftlog.errors import NoJavaError
 from raftlog.records.rules import RULES
-from raftlog.tools.auditing.run.audit_tables import TABLES, schema
+from raftlog.tools.catalogue.audit_columns import TABLES, schema
 from raftlog.tools.dump.dump_options import parse_options
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
 from tests.checkout import ROOT

@@ -78,7 +78,7 @@ def _verify(given: argparse.Namespace) -> int:
 
 def _new_report(path: str, paths: Sequence[str]) -> "Report":
     """Return an empty report, after checking that its file can be written."""
-    from raftlog.tools.auditing.run.audit_output import check_outside  # Only needed for a report.
+    from raftlog.tools.own_file import check_outside  # Only needed for a report.
     from raftlog.tools.report.page import Report
     from raftlog.tools.report.report_file import check_report_path
 

@@ -85,8 +85,8 @@ OTHER_NAME: Final = DifferenceKind(
 )
 SWAPPED_NAME: Final = DifferenceKind(
     "swapped-name",
-    "The id is that of another topic, and a third topic has the directory's name: Kafka refuses to start this log"
-    " (InconsistentTopicIdException). Rename the directory back to the topic that has its id.",
+    "The id is that of another topic, and the directory has the name of another replica of this broker, whose log Kafka"
+    " refuses to open (InconsistentTopicIdException). Rename the directory back to the topic that has its id.",
 )
 UNREAD: Final = DifferenceKind(
     "unread",

@@ -101,6 +101,16 @@ def _other_name(tables: Tables, partition: GivenPartition) -> str | None:
     return None if topic is None or topic.name == partition.name.topic else topic.name
 
 
+def _assigned_topic(tables: Tables, node_id: int, partition: GivenPartition) -> UUID | None:
+    """Return the topic of the replica that a directory is named after, if the broker has that replica.
+
+    Kafka opens the directory for that replica, and compares the ids.
+    """
+    topic_id = tables.topic_ids.get(partition.name.topic)
+    entry = None if topic_id is None else tables.partitions.get(topic_id, {}).get(partition.name.partition)
+    return topic_id if entry is not None and node_id in entry.replicas else None
+
+
 def _stray(tables: Tables, node_id: int, partition: GivenPartition) -> BrokerDifference | None:
     """Return why Kafka would set a directory aside, by the rules of ``LogManager#isStrayKraftReplica``; or None."""
     topic_id, name = partition.topic_id, partition.name
@@ -128,7 +138,7 @@ def _kept(
     """Yield the differences of a directory that Kafka keeps."""
     other = _other_name(tables, partition)
     if other is not None:
-        owner = tables.topic_ids.get(partition.name.topic)
+        owner = _assigned_topic(tables, node_id, partition)
         kind, more = (OTHER_NAME, "") if owner is None else (SWAPPED_NAME, f", {uuid_to_text(owner)} has this name")
         yield _difference(kind, node_id, partition, f"the topic id is that of {other}{more}")
     if partition.leader_epoch > entry.leader_epoch:

@@ -17,10 +17,41 @@ import attrs
 from raftlog.errors import DecodeError, ReplayRefusedError, UnsupportedVersionError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.messages.generated_source import NOT_USUAL
-from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, Replay, decoder, read_any
+from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, SHAPED_CHANGES, Replay, decoder, read_any
 from raftlog.tools.image.tables import Tables
 
-__all__ = ["ClusterImage", "MetadataBatch", "OpenTransaction", "RefusedRecord", "image_of_snapshot"]
+__all__ = [
+    "BatchPlace",
+    "ClusterImage",
+    "MetadataBatch",
+    "OpenTransaction",
+    "RefusedRecord",
+    "StoredControl",
+    "image_of_snapshot",
+]
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch is stored.
+
+    Attributes:
+        path: of the file.
+        position: of the batch's first byte in it.
+    """
+
+    path: str
+    position: int
+
+
+class StoredControl(NamedTuple):
+    """A control record as it is stored.
+
+    Attributes:
+        key, value: None is null.
+    """
+
+    key: bytes | None
+    value: bytes | None
 
 
 class MetadataBatch(NamedTuple):
@@ -32,6 +63,8 @@ class MetadataBatch(NamedTuple):
         epoch: of the leader that wrote it.
         timestamp: when it was appended, in ms since the Unix epoch.
         values: of its records, in order; none for a control batch.
+        controls: its control records, in order, if they are asked for: an image has nothing of them.
+        place: where it is stored, if that is asked for.
     """
 
     base_offset: int
@@ -39,6 +72,8 @@ class MetadataBatch(NamedTuple):
     epoch: int
     timestamp: int
     values: Sequence[bytes | None] = ()
+    controls: Sequence[StoredControl] = ()
+    place: BatchPlace | None = None
 
 
 class RefusedRecord(NamedTuple):
@@ -112,26 +147,37 @@ class ClusterImage:
 
     def apply(self, batch: MetadataBatch) -> None:
         """Advance the image by the next batch. Bad records become refusals; nothing is raised for them."""
-        for index, value in enumerate(batch.values):
-            found = None if value is None else decoder(value[:FRAME_SIZE])
-            if found is None or value is None:
-                self._apply_unusual(batch, index, value)
-                continue
-            name, read, replay = found
-            try:
-                message, end = read(value, FRAME_SIZE)
-            except NOT_USUAL:
-                self._apply_unusual(batch, index, value)
-                continue
-            if end != len(value):
-                self._apply_unusual(batch, index, value)
-            elif self.transaction is None and replay is not None:
-                self._replay(batch.base_offset + index, index, name, replay, message)
-            else:
-                self._apply_read(batch, index, name, replay, message)
+        values = batch.values if type(batch.values) is list else list(batch.values)
+        index = 0
+        while True:
+            if self.transaction is None:
+                index = SHAPED_CHANGES.apply(self.tables, values, index)
+            if index >= len(values):
+                break
+            self._apply_value(batch, index, values[index])
+            index += 1
         self.read_to = batch.next_offset
         if self.transaction is None:
             self._reached(batch.next_offset, batch)
+
+    def _apply_value(self, batch: MetadataBatch, index: int, value: bytes | None) -> None:
+        """Apply a record, of whatever type."""
+        found = None if value is None else decoder(value[:FRAME_SIZE])
+        if found is None or value is None:
+            self._apply_unusual(batch, index, value)
+            return
+        name, read, replay = found
+        try:
+            message, end = read(value, FRAME_SIZE)
+        except NOT_USUAL:
+            self._apply_unusual(batch, index, value)
+            return
+        if end != len(value):
+            self._apply_unusual(batch, index, value)
+        elif self.transaction is None and replay is not None:
+            self._replay(batch.base_offset + index, index, name, replay, message)
+        else:
+            self._apply_read(batch, index, name, replay, message)
 
     def _apply_unusual(self, batch: MetadataBatch, index: int, value: bytes | None) -> None:
         """Apply a record that the fast reader cannot read; it may be bad."""

@@ -28,6 +28,11 @@ def register_broker(tables: Tables, message: Message) -> None:
     """
     if not all(each["name"] for each in message["endPoints"]):
         raise ReplayRefusedError("a listener has no name")
+    registered_broker(tables, message)
+
+
+def registered_broker(tables: Tables, message: Message) -> None:
+    """Register a broker as releases before 4.1 do, whatever the names of its listeners are."""
     tables.brokers[message["brokerId"]] = Broker(
         message["brokerEpoch"],
         message["incarnationId"],

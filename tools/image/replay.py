@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from raftlog.errors import UnsupportedVersionError
+from raftlog.records.kernel_choice import IS_COMPILED
 from raftlog.records.messages.metadata import read_metadata_record
 from raftlog.records.messages.schema import message_types
 from raftlog.tools.image import nodes, settings, topics
+from raftlog.tools.image.shaped_changes import ShapedChanges
 from raftlog.tools.image.shaped_reader import ShapedReader, has_shapes
 from raftlog.tools.image.tables import Tables
 from raftlog.tools.image.values_reader import ValuesReader, compile_values_reader
@@ -54,6 +56,8 @@ REPLAYS: Final[Mapping[str, Replay | None]] = {
 
 FRAME_SIZE: Final = 3
 """Bytes before the message of a record: frame version, type and version take one each in all records that are known."""
+SHAPED_CHANGES: Final = ShapedChanges()
+"""Replays records of the shapes that any decoder has learned."""
 
 
 class Decoder(NamedTuple):
@@ -83,7 +87,8 @@ def decoder(frame: bytes) -> Decoder | None:
         if kind.api_key == frame[1] and frame[2] in kind.versions:
             read = compile_values_reader(kind.schema, frame[2])
             if has_shapes(kind.schema, frame[2]):
-                read = ShapedReader(kind.schema, frame[2], read, FRAME_SIZE)
+                learned = functools.partial(SHAPED_CHANGES.learn, kind.name) if IS_COMPILED else None
+                read = ShapedReader(kind.schema, frame[2], read, FRAME_SIZE, learned)
             return Decoder(kind.name, read, REPLAYS[kind.name])
     return None
 

@@ -10,7 +10,7 @@ Only messages of numbers, uuids and arrays of these have shapes. All others are 
 
 import struct
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from raftlog.records.messages.generated_source import FORMATS, NOT_USUAL, UnusualError
 from raftlog.records.messages.schema_text import Field, MessageSchema
@@ -26,6 +26,22 @@ _LONGEST: Final = 126
 _ShapeReader = Callable[[bytes], dict[str, Any] | None]
 
 
+class FieldPlace(NamedTuple):
+    """Where a shape has the value of a field.
+
+    Attributes:
+        position: of its first byte in the data.
+        size: in bytes.
+        arrays: what has the tuple of each array by its bytes; None if the field is no array.
+        items: how many items an array has; 1 if it is none.
+    """
+
+    position: int
+    size: int
+    arrays: dict[bytes, tuple[Any, ...]] | None
+    items: int
+
+
 def has_shapes(schema: MessageSchema, version: int) -> bool:
     """Whether the messages of a version have numbers, uuids and arrays of these alone, and their lengths a byte."""
     fields = (field for field in schema.struct.fields if version in field.versions)
@@ -39,13 +55,22 @@ class ShapedReader:
         schema, version: of the messages, which must have shapes.
         general: what ``compile_values_reader`` makes of these.
         position: where each message begins; it ends with its data.
+        learned: is called with each shape that was learned.
     """
 
-    def __init__(self, schema: MessageSchema, version: int, general: ValuesReader, position: int) -> None:
+    def __init__(
+        self,
+        schema: MessageSchema,
+        version: int,
+        general: ValuesReader,
+        position: int,
+        learned: Callable[["Shape"], None] | None = None,
+    ) -> None:
         self._schema = schema
         self._version = version
         self._general = general
         self._position = position
+        self._learned = learned
         self._shapes: dict[int, list[_ShapeReader]] = {}
         self._misses: dict[int, int] = {}
         self._left = _MOST_SHAPES
@@ -64,15 +89,24 @@ class ShapedReader:
 
     def _learn(self, data: bytes) -> None:
         try:
-            read = _Shape(self._schema, self._version, data, self._position).compiled_reader()
+            shape = Shape(self._schema, self._version, data, self._position)
+            read = shape.compiled_reader()
         except NOT_USUAL:
             return
         self._left -= 1
         self._shapes.setdefault(len(data), []).append(read)
+        if self._learned is not None:
+            self._learned(shape)
 
 
-class _Shape:
+class Shape:
     """The shape of a message, as the source of the function that reads messages of it.
+
+    Attributes:
+        data: a message of the shape, with what stands before it.
+        mask: as long as that; 255 for each byte that belongs to the shape or stands before the message, 0 for others.
+        places: of the fields whose values the shape does not say, by name.
+        fixed: the values of all other fields, which all messages of the shape have.
 
     Raises:
         UnusualError, IndexError: the message is not a usual one.
@@ -80,7 +114,10 @@ class _Shape:
 
     def __init__(self, schema: MessageSchema, version: int, data: bytes, position: int) -> None:
         self._source = ValuesSource(schema, version)
-        self._data = data
+        self.data = data
+        self.places: dict[str, FieldPlace] = {}
+        self.fixed: dict[str, Any] = {field.name: field.default for field in schema.struct.fields}
+        self._mask = bytearray(b"\xff" * position).ljust(len(data), b"\0")
         self._at = position
         self._formats = [f"{position}x"]
         self._targets: list[str] = []
@@ -95,6 +132,11 @@ class _Shape:
         self._end_shape()
         if self._at != len(data):
             raise UnusualError
+
+    @property
+    def mask(self) -> bytes:
+        """The bytes of the shape."""
+        return bytes(self._mask)
 
     def compiled_reader(self) -> _ShapeReader:
         """Compile ``read(data) -> message``, which returns None for a message of another shape."""
@@ -122,34 +164,39 @@ class _Shape:
     def _take(self, field: Field) -> None:
         """Take a field: its length belongs to the shape, its content does not."""
         if not field.is_array:
-            target = self._value(FORMATS[field.type])
+            target = self._value(field, FORMATS[field.type])
             self._shown[field.name] = f"uuid({target})" if field.type == "uuid" else target
             return
         count = self._byte() - 1
         if count > _LONGEST or (count < 0 and self._source.version not in field.nullable):
             raise UnusualError
         if count <= 0:
-            self._shown[field.name] = "None" if count < 0 else "()"
+            self.fixed[field.name] = None if count < 0 else ()
+            self._shown[field.name] = repr(self.fixed[field.name])
             return
-        target = self._value(f"{count * struct.calcsize(FORMATS[field.type])}s")
+        target = self._value(field, f"{count * struct.calcsize(FORMATS[field.type])}s")
         self._shown[field.name] = self._source.array(field, target)
 
     def _byte(self) -> int:
         """Take a byte of the shape."""
         self._at += 1
-        return self._data[self._at - 1]
+        return self.data[self._at - 1]
 
-    def _value(self, format_: str) -> str:
+    def _value(self, field: Field, format_: str) -> str:
         """Take a value, and return the variable that it is unpacked to."""
         self._end_shape()
-        self._at += struct.calcsize(">" + format_)
+        size, arrays = struct.calcsize(">" + format_), self._source.arrays(field) if field.is_array else None
+        self.places[field.name] = FieldPlace(self._at, size, arrays, size // struct.calcsize(">" + FORMATS[field.type]))
+        self.fixed.pop(field.name, None)
+        self._at += size
         self._shape_start = self._at
         return self._target(format_)
 
     def _end_shape(self) -> None:
         """Let the bytes of the shape since the last value be compared."""
-        expected = self._data[self._shape_start : self._at]
+        expected = self.data[self._shape_start : self._at]
         if expected:
+            self._mask[self._shape_start : self._at] = b"\xff" * len(expected)
             self._checks.append(f"{self._target(f'{len(expected)}s')} != {expected!r}")
 
     def _target(self, format_: str) -> str:

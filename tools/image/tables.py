@@ -54,6 +54,7 @@ class Tables:
         producer_ids: the first producer id that no broker has been given, under ``PRODUCER_IDS``.
         topic_ids: ids by name; of two topics of one name, the one that was made last.
         shared: lists that many partitions have, which share one object.
+        by_id_bytes: items of ``partitions`` by the bytes of the topic id; not all need be there.
     """
 
     features: dict[str, int] = attrs.field(factory=dict)
@@ -69,6 +70,7 @@ class Tables:
     producer_ids: dict[str, int] = attrs.field(factory=dict)
     topic_ids: dict[str, UUID] = attrs.field(factory=dict, eq=False)
     shared: dict[tuple[Any, ...], tuple[Any, ...]] = attrs.field(factory=dict, eq=False, repr=False)
+    by_id_bytes: dict[bytes, dict[int, PartitionEntry]] = attrs.field(factory=dict, eq=False, repr=False)
 
     def inner(self, _table: str, _owner: Hashable) -> dict[Any, Any]:
         """Make the dict of one owner's entries in a table of two levels."""
@@ -151,4 +153,5 @@ def copied(tables: Tables) -> Tables:
         setattr(found, name, dict(getattr(tables, name)))
     for name in _NESTED:
         setattr(found, name, {owner: dict(inner) for owner, inner in getattr(tables, name).items()})
+    found.by_id_bytes.update((topic_id.bytes, inner) for topic_id, inner in found.partitions.items())
     return found

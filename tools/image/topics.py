@@ -38,9 +38,12 @@ _fields: Final = operator.itemgetter(
 """What both records of partitions have; at once, since most records of a large log are of these types."""
 _entry: Final = functools.partial(tuple.__new__, PartitionEntry)
 """Makes an entry of all its fields in half of the time that ``PartitionEntry`` takes."""
-_NO_LEADER_CHANGE: Final = -2
-_NO_STATE_CHANGE: Final = -1
-_RECOVERY_STATES: Final = frozenset({0, 1})
+NO_LEADER_CHANGE: Final = -2
+"""The leader of a change that leaves the leader and its epoch as they are."""
+NO_STATE_CHANGE: Final = -1
+"""The leader recovery state of a change that leaves it as it is."""
+RECOVERY_STATES: Final = frozenset({0, 1})
+"""All leader recovery states that there are."""
 
 
 def topic(tables: Tables, message: Message) -> None:
@@ -50,7 +53,8 @@ def topic(tables: Tables, message: Message) -> None:
     if before is not None:
         before.clear()
     tables.topics[topic_id] = Topic(name, topic_id)
-    tables.partitions[topic_id] = tables.inner("partitions", topic_id)
+    of_topic = tables.inner("partitions", topic_id)
+    tables.partitions[topic_id] = tables.by_id_bytes[topic_id.bytes] = of_topic
     tables.topic_ids[name] = topic_id
 
 
@@ -66,6 +70,7 @@ def remove_topic(tables: Tables, message: Message) -> None:
         raise ReplayRefusedError(f"no topic has the id {uuid_to_text(topic_id)}")
     tables.partitions[topic_id].clear()
     del tables.partitions[topic_id]
+    tables.by_id_bytes.pop(topic_id.bytes, None)
     tables.topics.pop(topic_id)
     tables.topic_ids.pop(gone.name, None)
     configs = tables.configs.pop((TOPIC_RESOURCE, gone.name), None)
@@ -113,7 +118,7 @@ def change_partition(tables: Tables, message: Message) -> None:
     if before is None:
         raise ReplayRefusedError(f"topic {tables.topics[topic_id].name} has no partition {number}")
     shared = tables.shared
-    has_led = leader != _NO_LEADER_CHANGE
+    has_led = leader != NO_LEADER_CHANGE
     now = before[0] if replicas is None else _shared(shared, replicas)
     directories = before[8]
     if given is not None or replicas is not None:
@@ -125,7 +130,7 @@ def change_partition(tables: Tables, message: Message) -> None:
             before[2] if removing is None else _shared(shared, removing),
             before[3] if adding is None else _shared(shared, adding),
             leader if has_led else before[4],
-            before[5] if state == _NO_STATE_CHANGE else _checked_state(state),
+            before[5] if state == NO_STATE_CHANGE else _checked_state(state),
             before[6] + 1 if has_led else before[6],
             before[7] + 1,
             directories,
@@ -139,10 +144,10 @@ def clear_elr(tables: Tables, message: Message) -> None:
     """Forget the eligible leader replicas of a topic, or of all; partitions without any stay as they are.
 
     Raises:
-        ReplayRefusedError: there is no topic of that name.
+        ReplayRefusedError: there is no topic of that name, or there was one and another name took its id.
     """
     name = message["topicName"]
-    if name and name not in tables.topic_ids:
+    if name and tables.topic_ids.get(name) not in tables.partitions:
         raise ReplayRefusedError(f"there is no topic {name}")
     for topic_id in [tables.topic_ids[name]] if name else tables.partitions:
         of_topic = tables.partitions[topic_id]
@@ -215,6 +220,6 @@ def _check_count(directories: Sequence[UUID], replicas: Sequence[int]) -> None:
 
 
 def _checked_state(state: int) -> int:
-    if state not in _RECOVERY_STATES:
+    if state not in RECOVERY_STATES:
         raise ReplayRefusedError(f"there is no leader recovery state {state}")
     return state

@@ -138,6 +138,11 @@ class ValuesSource(ReaderGenerator):
         length = self.read_length("count", field, "i", "compact_length")
         return [*length, *_unless_null("count", variable, lines, self.version in field.nullable)]
 
+    def arrays(self, field: Field) -> dict[bytes, tuple[Any, ...]]:
+        """Return what has the tuple of each array of such items by its bytes."""
+        found: dict[bytes, tuple[Any, ...]] = self.names[f"arrays_of_{field.type}"]
+        return found
+
     @staticmethod
     def array(field: Field, data: str) -> str:
         """Return the expression of an array of items of a fixed size, by that of its bytes."""

@@ -69,7 +69,7 @@ def snapshot_facts(written: WrittenSnapshot) -> Iterator[Fact]:
     yield Fact(list(_texts(written)), "snapshot", members)
     yield from _skipped(content)
     for release, fault in effect.faults.items():
-        yield Fact([], "later_fault", {"release": release, **fault._asdict()})
+        yield Fact([], "later_fault", {"release": release, **fault.members})
 
 
 def _starting(content: SnapshotContent) -> list[str]:
@@ -123,7 +123,7 @@ def _skipped(content: SnapshotContent) -> Iterator[Fact]:
         if number == _MOST_NAMED:
             of_rules = ", ".join(f"{rule} {count}" for rule, count in sorted(counts.items()))
             lines = [f"And {len(rest)} more records have no effect here: {of_rules}"]
-        yield Fact(lines, "skipped_record", fault._asdict())
+        yield Fact(lines, "skipped_record", fault.members)
 
 
 def _skipped_text(fault: LoadFault) -> str:

@@ -19,10 +19,10 @@ from raftlog.tools.auditing.history.timelines import voter_timeline
 from raftlog.tools.image.cluster_image import MetadataBatch
 from raftlog.tools.image.image_records import image_records
 from raftlog.tools.image.tables import Tables
+from raftlog.tools.loading.control_records import CONTROL_RULES
 from raftlog.tools.loading.features import CHECKED_RELEASES, unsupported_level
 from raftlog.tools.loading.load_check import NEWER_RULES, LoadCheck, LoadFault
 from raftlog.tools.payloads.format_features import METADATA_VERSION
-from raftlog.tools.state.damage import unknown_level
 from raftlog.tools.state.reading import snapshot_time
 from raftlog.tools.state.snapshot_effect import SnapshotEffect, effect_of, faults_of
 from raftlog.tools.state.state_search import Span
@@ -74,8 +74,8 @@ def snapshot_content(span: Span, release: str, *, skips_unknown: bool = False) -
 
     Raises:
         SnapshotError: the end is inside a batch or a metadata transaction, or at offset 0; or a record is of a newer
-            release; or the release would not load the result; or its ``metadata.version`` has no field for a part of
-            the state.
+            release, or raft refuses a control record; or the release would not load the result; or its
+            ``metadata.version`` has no field for a part of the state.
         RaftLogError: a file cannot be read.
     """
     check, possible = _replayed(span, release)
@@ -83,6 +83,7 @@ def snapshot_content(span: Span, release: str, *, skips_unknown: bool = False) -
         before = 0 if possible is None else possible.next_offset
         place = f"offset {span.asked_offset} is inside a batch or a metadata transaction, or covers no record"
         raise SnapshotError(f"{span.copy.path}: {place}: the last offset before it with a state is {before}")
+    _refuse_controls(check.skipped, span.copy.path)
     if not skips_unknown:
         _refuse_newer(check.skipped, release, span.copy.path)
     values = _values(check.tables, release)
@@ -112,6 +113,14 @@ def _replayed(span: Span, release: str) -> tuple[LoadCheck, MetadataBatch | None
         if not check.is_in_transaction:
             possible = batch
     return check, possible
+
+
+def _refuse_controls(skipped: Sequence[LoadFault], path: str) -> None:
+    """Refuse to leave out what raft reads: the snapshot could have other voters, or another kraft.version."""
+    fault = next((each for each in skipped if each.rule in CONTROL_RULES), None)
+    if fault is not None:
+        record = f"the control record at offset {fault.offset} (index {fault.record_index})"
+        raise SnapshotError(f"{path}: {record} cannot be left out: {fault.rule}: {fault.reason}")
 
 
 def _refuse_newer(skipped: Sequence[LoadFault], release: str, path: str) -> None:
@@ -162,14 +171,7 @@ def loaded_by(values: Sequence[bytes], release: str, end_offset: int) -> tuple[s
 
 
 def _voters(span: Span) -> tuple[KRaftVersion, VoterSet | None]:
-    """Return the kraft.version and the voters that records have put in force below the end of a span.
-
-    Raises:
-        SnapshotError: a level of kraft.version is not known.
-    """
-    unknown = unknown_level(span.copy, span.snapshot, span.asked_offset)
-    if unknown is not None:
-        raise SnapshotError(f"{span.copy.path}: {unknown.reason}")
+    """Return the kraft.version and the voters that records have put in force below the end of a span."""
     rows = [row for row in voter_timeline([span.copy.log]) if row.offset < span.asked_offset and row.kraft_version]
     if not rows:
         return KRaftVersion.from_level(0), None

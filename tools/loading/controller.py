@@ -13,10 +13,13 @@ from uuid import UUID
 
 import attrs
 
-from raftlog.tools.image.entries import Acl, Broker
+from raftlog.tools.image import nodes
+from raftlog.tools.image.entries import Broker
 from raftlog.tools.image.nodes import SECURITY_PROTOCOLS
+from raftlog.tools.image.replay import Replay
 from raftlog.tools.image.settings import SCRAM_MECHANISMS
 from raftlog.tools.image.tables import PRODUCER_IDS, Tables, copied
+from raftlog.tools.loading.acl_contents import AclContents
 from raftlog.tools.loading.features import CHECKED_RELEASES, unsupported_level
 from raftlog.uuid_text import uuid_to_text
 
@@ -39,18 +42,18 @@ class ControllerState:
     Attributes:
         tables: the image; a controller has the same things.
         directories: the brokers of log directories, by directory id.
-        acls: contents of ACLs; those of two ids may be the same, and are there once.
+        acls: contents of ACLs.
         migration_state: Kafka's number of how far the migration from ZooKeeper is.
     """
 
     tables: Tables = attrs.field(factory=Tables)
     directories: dict[UUID, int] = attrs.field(factory=dict)
-    acls: set[Acl] = attrs.field(factory=set)
+    acls: AclContents = attrs.field(factory=AclContents)
     migration_state: int = 0
 
     def copy(self) -> "ControllerState":
         """Return a state with the same entries, which changes independently."""
-        return ControllerState(copied(self.tables), dict(self.directories), set(self.acls), self.migration_state)
+        return ControllerState(copied(self.tables), dict(self.directories), self.acls.copy(), self.migration_state)
 
     def moved(self, broker_id: int, after: Iterable[UUID]) -> dict[UUID, int | None]:
         """Return which directories get which broker if a broker is to have the given ones; None: no broker.
@@ -114,6 +117,10 @@ def _unknown_security_protocol(_state: ControllerState, message: Message, _relea
     return None
 
 
+def _unnamed_listener(_state: ControllerState, message: Message, _release: str) -> str | None:
+    return None if all(each["name"] for each in message["endPoints"]) else "a listener has no name"
+
+
 def _registered_directories(state: ControllerState, message: Message, _release: str) -> str | None:
     return _moved_problem(state, message["brokerId"], message["logDirs"])
 
@@ -162,9 +169,9 @@ def _unregistered_controller(state: ControllerState, message: Message, _release:
     return None if number in state.tables.controllers else f"controller {number} is not registered"
 
 
-def _acl_is_gone(state: ControllerState, message: Message, _release: str) -> str | None:
+def _acl_is_gone(state: ControllerState, message: Message, release: str) -> str | None:
     acl = state.tables.acls.get(message["id"])
-    if acl is None or acl in state.acls:
+    if acl is None or state.acls.has(acl, release):
         return None  # The loader's rules say so if there is no such id.
     return f"ACL {uuid_to_text(message['id'])} was removed with another one that says the same"
 
@@ -207,6 +214,7 @@ RULES: Final[Mapping[str, tuple[LoadRule, ...]]] = {
     "FeatureLevelRecord": (LoadRule("feature-level", "FeatureControlManager#replay", _unknown_level),),
     "RegisterBrokerRecord": (
         LoadRule("security-protocol", "ListenerInfo#fromBrokerRegistrationRecord", _unknown_security_protocol),
+        LoadRule("listener-name", "BrokerRegistration", _unnamed_listener, "4.1"),
         LoadRule("directory-owner", _DIRECTORIES, _registered_directories),
     ),
     "BrokerRegistrationChangeRecord": (LoadRule("directory-owner", _DIRECTORIES, _changed_directories),),
@@ -229,6 +237,9 @@ RULES: Final[Mapping[str, tuple[LoadRule, ...]]] = {
     ),
 }
 """By the name of the record's schema."""
+
+REPLAYS_AFTER_RULES: Final[Mapping[str, Replay]] = {"RegisterBrokerRecord": nodes.registered_broker}
+"""Effects of records whose loader refuses no more than the rules here, which only some releases have."""
 
 
 def prepared(state: ControllerState, name: str, message: Message) -> Callable[[], None] | None:

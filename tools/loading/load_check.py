@@ -21,10 +21,11 @@ from raftlog.errors import DecodeError, ReplayRefusedError, UnsupportedVersionEr
 from raftlog.records.messages.generated_source import NOT_USUAL
 from raftlog.records.messages.metadata import read_metadata_record
 from raftlog.records.messages.schema import message_types
-from raftlog.tools.image.cluster_image import MetadataBatch
+from raftlog.tools.image.cluster_image import BatchPlace, MetadataBatch
 from raftlog.tools.image.replay import ABORT, BEGIN, FRAME_SIZE, REPLAYS, decoder
 from raftlog.tools.image.tables import Tables
-from raftlog.tools.loading.controller import RULES, ControllerState, prepared
+from raftlog.tools.loading.control_records import NEWER_CONTROL_RULES, ControlReplay
+from raftlog.tools.loading.controller import REPLAYS_AFTER_RULES, RULES, ControllerState, prepared
 from raftlog.tools.loading.features import (
     CHECKED_RELEASES,
     LAST_TO_MIGRATE,
@@ -37,12 +38,14 @@ from raftlog.tools.loading.features import (
 )
 from raftlog.tools.payloads.format_features import METADATA_VERSION
 
-__all__ = ["NEWER_RULES", "LoadCheck", "LoadFault"]
+__all__ = ["NEWER_RULES", "SNAPSHOT_END", "LoadCheck", "LoadFault"]
 
 _UNKNOWN_RECORD: Final = "unknown-record"
 _UNKNOWN_VERSION: Final = "unknown-version"
-NEWER_RULES: Final = frozenset({_UNKNOWN_RECORD, _UNKNOWN_VERSION, "feature-level"})
+NEWER_RULES: Final = frozenset({_UNKNOWN_RECORD, _UNKNOWN_VERSION, "feature-level"}) | NEWER_CONTROL_RULES
 """The rules that records of a newer release break: they are no faults of the log."""
+SNAPSHOT_END: Final = "snapshot-end"
+"""The rule that a record breaks by its place: beside another snapshot, it breaks none."""
 
 
 class LoadFault(NamedTuple):
@@ -56,6 +59,7 @@ class LoadFault(NamedTuple):
         record: the name of the record's type; None if it is not known, or no record is to blame.
         source: the method of Kafka that refuses it.
         is_in_snapshot: whether the record is one of the snapshot; its offset is then the one there.
+        place: where its batch is stored, if the batches say so; None if no record is to blame.
     """
 
     rule: str
@@ -65,6 +69,12 @@ class LoadFault(NamedTuple):
     record: str | None
     source: str
     is_in_snapshot: bool = False
+    place: BatchPlace | None = None
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """Everything but the place, by name."""
+        return {name: value for name, value in self._asdict().items() if name != "place"}
 
 
 class _Read(NamedTuple):
@@ -99,11 +109,19 @@ class LoadCheck:
     """The state in which the open transaction began; None if none is open."""
     _transaction_offset: int = 0
     _has_records: bool = False
+    _controls: ControlReplay = attrs.field(factory=ControlReplay)
+    _snapshot_end: int = 0
+    """Where the snapshot ends, exclusive; 0 if there is none."""
+    _place: BatchPlace | None = None
+    """Where the batch is that is being replayed."""
 
     def apply(self, batch: MetadataBatch) -> None:
         """Replay the next batch, for the releases that have not stopped."""
         self.end_offset = batch.next_offset
         self._has_records = self._has_records or bool(batch.values)
+        self._place = batch.place
+        if batch.controls:
+            self._read_controls(batch)
         for read in self._decoded(batch):
             if not self.going_on:
                 return
@@ -123,6 +141,7 @@ class LoadCheck:
         """Go on with the batches of the log from an offset on, inclusive: where the snapshot ends, or 0."""
         self.in_snapshot = False
         self.end_offset = start_offset
+        self._snapshot_end = start_offset
 
     def finish(self) -> dict[str, LoadFault]:
         """Let the controllers become active at the end of the log, and return the fault of each release that stops."""
@@ -170,6 +189,16 @@ class LoadCheck:
         self.faults |= dict.fromkeys(stopped, fault)
         self.going_on = tuple(each for each in self.going_on if each not in stopped)
 
+    def _read_controls(self, batch: MetadataBatch) -> None:
+        """Read control records, as raft does; all releases that go on have read the same ones."""
+        for release, fault in self._controls.faults(
+            batch.controls, self.going_on, in_snapshot=self.in_snapshot
+        ).items():
+            index, rule, reason, record, source = fault
+            offset = batch.base_offset + index
+            found = LoadFault(rule, reason, offset, index, record, source, self.in_snapshot, self._place)
+            self._stop((release,), found)
+
     def _decoded(self, batch: MetadataBatch) -> list[_Read]:
         """Return the records of a batch; stop the releases that cannot read one of them."""
         found: list[_Read] = []
@@ -191,7 +220,8 @@ class LoadCheck:
                 rule = _UNKNOWN_RECORD if isinstance(error, UnsupportedVersionError) else rule
                 source = "MetadataRecordSerde#read"
                 reason = f"{newer}{error.reason}"
-                fault = LoadFault(rule, reason, offset, index, _type_name(value), source, self.in_snapshot)
+                name = _type_name(value)
+                fault = LoadFault(rule, reason, offset, index, name, source, self.in_snapshot, self._place)
                 self._stop((release,), fault)
             else:
                 read = _Read(index, record.type.name, record.message)
@@ -213,7 +243,7 @@ class LoadCheck:
             return
         change = prepared(self._state, name, message)
         try:
-            replay(self._state.tables, message)
+            REPLAYS_AFTER_RULES.get(name, replay)(self._state.tables, message)
         except ReplayRefusedError as error:
             self._stop(self.going_on, self._fault("contradiction", str(error), offset, read, "MetadataDelta#replay"))
         else:
@@ -221,23 +251,33 @@ class LoadCheck:
                 change()
 
     def _bound(self, offset: int, read: _Read) -> None:
-        """Replay a record that begins or ends a transaction."""
-        source = "OffsetControlManager#replay"
+        """Replay a record that begins or ends a transaction.
+
+        Kafka keeps the state of a snapshot under the offset of its end, as if it had the record there; a transaction
+        wants the state before its first record kept, and an older one than the newest cannot be added. A replay that
+        skips records has the state, and goes on.
+
+        Source: OffsetControlManager#endLoadSnapshot, SnapshotRegistry#getOrCreateSnapshot.
+        """
+        rule, source = "transaction-bounds", "OffsetControlManager#replay"
         is_open = self._before is not None
         if self.in_snapshot:
             problem = "a snapshot has no metadata transactions"
         elif is_open is (read.name == BEGIN):
             problem = "a transaction is open already" if is_open else "no transaction is open"
+        elif read.name == BEGIN and offset == self._snapshot_end > 0 and not self.skips:
+            rule, problem = SNAPSHOT_END, "a transaction begins at the offset where the snapshot ends"
         else:
             if read.name == ABORT and self._before is not None:
                 self._state = self._before
             self._before = self._state.copy() if read.name == BEGIN else None
             self._transaction_offset = offset
             return
-        self._stop(self.going_on, self._fault("transaction-bounds", problem, offset, read, source))
+        self._stop(self.going_on, self._fault(rule, problem, offset, read, source))
 
     def _fault(self, rule: str, reason: str, offset: int, read: _Read, source: str) -> LoadFault:
-        return LoadFault(rule, reason, offset, read.record_index, read.name, source, self.in_snapshot)
+        index, name = read.record_index, read.name
+        return LoadFault(rule, reason, offset, index, name, source, self.in_snapshot, self._place)
 
 
 def _read_fast(index: int, value: bytes | None) -> _Read | None:

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from raftlog.tools.audit_verbs.quorum_files import read_quorum_files
 from raftlog.tools.auditing.history.log_directories import log_directories
-from raftlog.tools.auditing.run.audit_tables import Row, finding_rows, rows_of_timelines
+from raftlog.tools.auditing.run.audit_tables import finding_rows, rows_of_timelines
 from raftlog.tools.auditing.run.run import audit
 from raftlog.tools.auditing.run.run_progress import RunProgress
+from raftlog.tools.catalogue.audit_columns import Row
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.querying.views import AUDIT_VIEWS, camel_case, schema_of
 

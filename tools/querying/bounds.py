@@ -7,9 +7,11 @@ fragments of a data set, or it is not. No such file is opened. An answer of "can
 that Arrow does not simplify cost time, not rows.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import attrs
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
@@ -24,6 +26,8 @@ _OFFSETS: Final = ("offset", "baseOffset", "lastOffset", "batchBaseOffset")
 """Columns whose values are between the first and the last offset of their batch."""
 _TIMESTAMPS: Final = ("timestamp", "maxTimestamp")
 """Columns whose values are at most the maximum timestamp of their batch."""
+_MOST_GAPS: Final = 32
+"""How many gaps between wanted offsets are looked for, the widest ones: each costs some questions to Arrow."""
 
 
 class Filter:
@@ -89,6 +93,45 @@ class Filter:
             since_ms=max((each for each in times if each is not None), default=None),
         )
 
+    def ranges(self) -> list[Hints]:
+        """Return what the matching rows of each range of offsets have in common; the ranges ascend and are disjoint.
+
+        A batch with a matching row spans an offset of one of them. There is one range if the filter leaves no gap, or
+        if none is found: where to look is told by the numbers that the filter contains.
+        """
+        hints = self.hints()
+        compared = self.columns()
+        for name in _OFFSETS:
+            if name in compared and len(ranges := self._ranges_of(name)) > 1:
+                return [
+                    attrs.evolve(
+                        hints,
+                        first_offset=max(first, hints.first_offset or 0),
+                        last_offset=last if hints.last_offset is None else min(last, hints.last_offset),
+                    )
+                    for first, last in ranges
+                ]
+        return [hints]
+
+    def _ranges_of(self, name: str) -> list[tuple[int, int]]:
+        """Return the least and the greatest offset of each range outside of which a column has no wanted value."""
+        column = ds.field(name)
+        numbers = sorted({-1, _MOST + 1, *(each for each in _numbers(self.expression) if 0 <= each <= _MOST)})
+        gaps = [(low + 1, high - 1) for low, high in itertools.pairwise(numbers) if high - low > 1]
+        widest = sorted(gaps, key=lambda gap: gap[0] - gap[1])[:_MOST_GAPS]
+        starts, found = 0, []
+        for low, high in sorted(widest):
+            if not self.allows((column >= low) & (column <= high)):
+                found.append((starts, low - 1))
+                starts = high + 1
+        found.append((starts, _MOST))
+        # Numbers are limits of ranges, and may themselves be out.
+        limits = ((low + self._excludes(column == low), high - self._excludes(column == high)) for low, high in found)
+        return [(low, high) for low, high in limits if low <= high]
+
+    def _excludes(self, known: Any) -> bool:
+        return not self.allows(known)
+
     def _applies_to(self, schema: pa.Schema) -> bool:
         try:
             schema.empty_table().filter(self.expression)
@@ -112,6 +155,26 @@ class Filter:
         return greatest(
             -_MOST_MS, _MOST_MS, lambda time: not self.allows(ds.field(name) < pa.scalar(time * 1000, kind))
         )
+
+
+def _numbers(expression: Any) -> Iterator[int]:
+    """Yield numbers that an expression contains, which Arrow keeps as columns of its form for files; or none.
+
+    A number that is missing here, or of another column, costs time only.
+    """
+    try:
+        (_, (form, *_)) = expression.__reduce__()
+        values = [column.to_pylist() for column in pa.ipc.open_file(form).read_all().columns]
+    except (AttributeError, TypeError, ValueError, pa.ArrowException):
+        return
+    while values:
+        value = values.pop()
+        if isinstance(value, list | tuple):
+            values += value
+        elif isinstance(value, dict):
+            values += value.values()
+        elif type(value) is int:
+            yield value
 
 
 def greatest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:

@@ -4,7 +4,7 @@
 import contextlib
 import functools
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -148,14 +148,15 @@ class Logs:
             read if read.names else pa.schema([whole.field("topic")]),
             mode=DROP_MALFORMED,
             fails_on_loss=False,
-            hints=attrs.evolve(wanted.hints(), is_control=False if view == "records" else None),
         )
+        is_control = False if view == "records" else None
+        ranges = [attrs.evolve(hints, is_control=is_control) for hints in wanted.ranges()]
         found = (
             _placed(batch, place, needed)
             for place in self._places(view, wanted)
-            for part in self._parts(place, request.hints)
+            for part, hints in self._parts(place, ranges)
             if wanted.allows_values(**place.values(), file=part.file, isSnapshot=part.is_snapshot)
-            for batch in PartReader(request, part, self.damage).batches()
+            for batch in PartReader(attrs.evolve(request, hints=hints), part, self.damage).batches()
         )
         for batch in gathered(found):
             table = pa.Table.from_batches([batch])
@@ -170,9 +171,15 @@ class Logs:
             if (shown.segments or shown.snapshots) and wanted.allows_values(**place.values()):
                 yield place
 
-    def _parts(self, place: "_LogPlace", hints: Hints) -> Iterator[FilePart]:
-        for split in plan(self._options, Listing((place.partition,), ()), hints):
-            yield from split
+    def _parts(self, place: "_LogPlace", ranges: Sequence[Hints]) -> Iterator[tuple[FilePart, Hints]]:
+        """Yield the parts of files to read, each with what the wanted rows in it have in common."""
+        of_files: dict[str, list[tuple[FilePart, Hints]]] = {}
+        for hints in ranges:
+            for split in plan(self._options, Listing((place.partition,), ()), hints):
+                for part in split:
+                    of_files.setdefault(part.path, []).append((part, hints))
+        for parts in of_files.values():
+            yield from disjoint_parts(parts)
 
 
 @attrs.frozen
@@ -197,6 +204,38 @@ class _LogPlace:
             "topic": self.partition.topic,
             "partition": self.partition.number,
         }
+
+
+def disjoint_parts(parts: Iterable[tuple[FilePart, Hints]]) -> Iterator[tuple[FilePart, Hints]]:
+    """Join the parts of one file that overlap or touch, so that no batch is read twice.
+
+    Args:
+        parts: each with what the wanted rows in it have in common, which is the same but for its range of offsets.
+    """
+    waiting: tuple[FilePart, Hints] | None = None
+    for part, hints in sorted(parts, key=lambda each: each[0].start):
+        if waiting is None or part.start > waiting[0].end:
+            if waiting is not None:
+                yield waiting
+            waiting = part, hints
+            continue
+        before, joined = waiting
+        if part.end > before.end:
+            before = attrs.evolve(before, end=part.end, may_be_torn=part.may_be_torn)
+        waiting = before, _hull(joined, hints)
+    if waiting is not None:
+        yield waiting
+
+
+def _hull(left: Hints, right: Hints) -> Hints:
+    """Return what rows have in common that are of one of two ranges of offsets."""
+    firsts = [each.first_offset for each in (left, right) if each.first_offset is not None]
+    lasts = [each.last_offset for each in (left, right) if each.last_offset is not None]
+    return attrs.evolve(
+        left,
+        first_offset=min(firsts) if len(firsts) == 2 else None,
+        last_offset=max(lasts) if len(lasts) == 2 else None,
+    )
 
 
 def _placed(batch: pa.RecordBatch, place: _LogPlace, needed: Collection[str]) -> pa.RecordBatch:

@@ -16,7 +16,6 @@ from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.own_file import new_file
-from raftlog.tools.querying.audit_rows import findings_table, timeline_tables
 from raftlog.tools.querying.database import Database
 from raftlog.tools.querying.result_formats import TEXTS, Batches, unique_names, write_parquet
 from raftlog.tools.querying.scans import Logs
@@ -94,6 +93,10 @@ class Session:
         if _ASKS_FOR_COLUMNS.match(sql):
             return made
         words = {word.lower() for word in re.findall(r"\w+", sql)}
+        if words.isdisjoint(AUDIT_VIEWS):
+            return made
+        from raftlog.tools.querying.audit_rows import findings_table, timeline_tables  # Slow to import.
+
         if "findings" in words:
             made["findings"] = findings_table(self._given, self.program)
         if not words.isdisjoint({"voters", "epochs"}):

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from raftlog.tools.auditing.run import audit_tables
+from raftlog.tools.catalogue import audit_columns
 from raftlog.tools.spark.rows.options import FAIL_FAST, SourceOptions
 from raftlog.tools.spark.rows.views import view_schema
 
@@ -38,7 +38,7 @@ def schema_of(view: str) -> pa.Schema:
         KeyError: there is no such view.
     """
     if view in AUDIT_VIEWS:
-        table = audit_tables.schema(AUDIT_VIEWS[view])
+        table = audit_columns.schema(AUDIT_VIEWS[view])
         return pa.schema([_renamed(field) for field in table if field.name != "run_id"])
     options = SourceOptions(paths=(), view=LOG_VIEWS[view], mode=FAIL_FAST, include_headers=True)
     left_out = _ALWAYS_THE_SAME.get(view, set())

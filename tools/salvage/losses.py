@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says what a salvaged log does not have, and what those records were."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
+from raftlog.file_paths import name_of
 from raftlog.tools.auditing.contents.records_at_risk import MOST_RANGES, describe_records, range_words
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.verdict_words import copy_name, offsets_text
@@ -13,11 +14,14 @@ from raftlog.tools.auditing.proof.copies import Copy
 from raftlog.tools.salvage.choosing import Chosen
 from raftlog.tools.salvage.longest_log import LongestLog
 from raftlog.tools.salvage.merging import Stretch
-from raftlog.tools.salvage.runs import Run
-from raftlog.tools.salvage.salvage_plan import Loss
+from raftlog.tools.salvage.runs import NamedSegment, Run
+from raftlog.tools.salvage.salvage_plan import DamagedBytes, Loss
 from raftlog.tools.salvage.winning import Known
 
 _MOST_LINES: Final = 20
+_NO_BATCH: Final = "no batch that a leader could have written"
+SegmentSize = tuple[NamedSegment, int]
+"""A segment with its size in bytes."""
 _HOLE: Final = "no source has them whole, in a place that can be vouched for"
 _AFTER_HOLE: Final = "they are whole, and after a hole that no snapshot covers"
 
@@ -52,6 +56,56 @@ def find_losses(found: LongestLog, chosen: Chosen, end_offset: int, witnesses: S
         yield Loss(stretch.start_offset, stretch.end_offset, stretch.size_bytes, _AFTER_HOLE, words)
         position = stretch.end_offset
     yield from _hole(position, max(end_offset, found.winner.known.end.offset))
+
+
+def damaged_after(
+    found: LongestLog, chosen: Chosen, sizes: Sequence[Sequence[SegmentSize]], witnesses: Sequence[Witness]
+) -> Iterator[DamagedBytes]:
+    """Yield the bytes of sources that may have been records after the end of a log: torn tails, and garbage.
+
+    That is whatever is no sound batch, if no sound batch follows it in that source, or if the one before it ends at or
+    after the end of the log.
+
+    Args:
+        found: what the sources have.
+        chosen: the log.
+        sizes: the segments of each source, by ascending base offset; none of a source that is left out.
+        witnesses: the sources, by number.
+    """
+    for number, (log, segments) in enumerate(zip(found.logs, sizes, strict=True)):
+        runs = [*log.runs, *log.doubted]
+        files = [segment.file for segment, _ in segments]
+        last = max(((files.index(run.file), run.position) for run in runs), default=(-1, -1))
+        for index, (segment, size_bytes) in enumerate(segments):
+            here = [run for run in runs if run.file == segment.file]
+            for position, end_position, offset in _gaps(here, log.runs, segment.base_offset, size_bytes):
+                if (index, position) > last or offset >= chosen.end.offset:
+                    reason = _reason(witnesses[number].evidence, segment.file, position, end_position)
+                    yield DamagedBytes(number, segment.file, position, end_position - position, offset, reason)
+
+
+def _gaps(
+    runs: Iterable[Run], vouched: Collection[Run], base_offset: int, size_bytes: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the positions between the runs of a segment (inclusive and exclusive), with the end offset before them.
+
+    Runs that nothing vouches for may claim any offset.
+    """
+    position, offset = 0, base_offset
+    for run in sorted(runs, key=lambda each: each.position):
+        if run.position > position:
+            yield position, run.position, offset
+        position, offset = run.end_position, run.end_offset if run in vouched else offset
+    if size_bytes > position:
+        yield position, size_bytes, offset
+
+
+def _reason(evidence: PartitionEvidence | None, file: str, position: int, end_position: int) -> str:
+    """Return what the survey found between two positions of a segment."""
+    segments = () if evidence is None else evidence.segments
+    findings = (finding for each in segments if name_of(each.task.path) == file for finding in each.findings)
+    at = ((finding.position, finding.reason) for finding in findings if finding.position is not None)
+    return next((reason for where, reason in sorted(at) if position <= where < end_position), _NO_BATCH)
 
 
 def _hole(start: int, end: int) -> Iterator[Loss]:

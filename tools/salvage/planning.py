@@ -28,6 +28,8 @@ from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot
 from raftlog.tools.salvage.identity import StateAtEnd, plan_owner, state_at_end
 from raftlog.tools.salvage.longest_log import LongestLog, ReplicaFiles, find_longest_log
 from raftlog.tools.salvage.losses import (
+    SegmentSize,
+    damaged_after,
     described_records,
     doubted_words,
     dropped_words,
@@ -138,6 +140,7 @@ class _Planning:
             replacements,
             tuple(sorted(offset for offset in request.replace if offset < chosen.start_offset)),
             self._owner(request.node_id, state.voters),
+            tuple(damaged_after(found, chosen, [self._sizes(source) for source in self._sources], self._witnesses)),
         )
 
     def _found(self) -> LongestLog:
@@ -167,6 +170,11 @@ class _Planning:
             None if witness.copy is None else witness.copy.state_epoch,
             witness.copy is None or witness.copy.has_damage or not witness.copy.is_sound,
         )
+
+    def _sizes(self, source: Source) -> list[SegmentSize]:
+        """Return the segments of a source with their sizes, by ascending base offset."""
+        sizes = {file.name.rpartition("/")[2]: file.size_bytes for file in current_files(source, [FileKind.LOG])}
+        return [(each, sizes[each.file]) for each in sorted(_segments(source), key=lambda each: each.base_offset)]
 
     def _snapshots(self) -> Iterator[FoundSnapshot]:
         """Yield the sound snapshots, without those that the log beside them contradicts."""

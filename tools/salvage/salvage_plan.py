@@ -40,6 +40,27 @@ class Loss:
 
 
 @attrs.frozen
+class DamagedBytes:
+    """Bytes of a source's log that are no sound batch, after the end of what is taken or of what that source has.
+
+    Attributes:
+        source: number of the source.
+        file: name of the segment.
+        position: of the first of them.
+        size_bytes: how many there are.
+        start_offset: the offset that a record there would have at least, inclusive.
+        reason: what is wrong with them, without a full stop.
+    """
+
+    source: int
+    file: str
+    position: int
+    size_bytes: int
+    start_offset: int
+    reason: str
+
+
+@attrs.frozen
 class Replacement:
     """A batch in which records become no-ops.
 
@@ -96,6 +117,7 @@ class Salvage:
         replacements: batches with records that become no-ops, ascending.
         passed: offsets of records that were to be replaced, and are below the log's start, in its snapshots alone.
         owner: None if only the log is made.
+        damaged_after: what may have been records after the end of the result, by source, file and position.
     """
 
     cluster_id: str | None
@@ -118,6 +140,7 @@ class Salvage:
     replacements: tuple[Replacement, ...]
     passed: tuple[int, ...]
     owner: Owner | None
+    damaged_after: tuple[DamagedBytes, ...] = ()
 
     @property
     def end(self) -> OffsetAndEpoch:

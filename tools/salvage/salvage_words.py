@@ -14,6 +14,7 @@ from raftlog.tools.terminal.shell_quoting import shell_quoted
 from raftlog.tools.terminal.value_text import ids_text
 
 VERB: Final = "salvage"
+_MOST_LINES: Final = 20
 
 
 def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> Iterator[str]:
@@ -31,6 +32,7 @@ def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> I
     yield f"{salvage.verdict}."
     yield f"Proven to be committed: {salvage.proven}."
     yield from _loss_lines(salvage)
+    yield from _damaged_lines(salvage, sources)
     yield from (_conflict_line(conflict, sources) for conflict in salvage.conflicts)
     yield from (f"Not used: {line}" for line in salvage.dropped)
     yield from (f"Nothing vouches for its place or epoch: {line}" for line in salvage.doubted)
@@ -77,6 +79,18 @@ def _loss_line(loss: Loss) -> str:
     return f"Lost: {offsets_text(loss.start_offset, loss.end_offset)}{size}: {loss.reason}."
 
 
+def _damaged_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
+    """Yield which bytes may have been records after the end, which nobody can read; the first of them."""
+    for each in salvage.damaged_after[:_MOST_LINES]:
+        size = "1 byte is" if each.size_bytes == 1 else f"{each.size_bytes:,} bytes are"
+        yield (
+            f"Not readable: {sources[each.source].directory}: from byte {each.position} of {each.file} on, {size} no"
+            f" sound batch: {each.reason}. Records there would be of offset {each.start_offset} or later."
+        )
+    if len(salvage.damaged_after) > _MOST_LINES:
+        yield f"And {len(salvage.damaged_after) - _MOST_LINES:,} more of these; the plan has all."
+
+
 def _replacement_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
     if salvage.passed:
         offsets = ids_text(salvage.passed)
@@ -104,7 +118,7 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
 
 
 def _given_up_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
-    if salvage.losses or salvage.dropped:
+    if salvage.losses or salvage.dropped or salvage.damaged_after:
         yield (
             f"If a node that was not given has records at offset {salvage.end_offset} or above, plan again with its"
             " directory first."

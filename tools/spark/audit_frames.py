@@ -88,8 +88,8 @@ def audit(
 def _audited(spark: SparkSession, sources: Sequence[str], out: str, *, fresh: bool, messages: bool) -> AuditFrames:
     # Only now: importing raftlog.spark stays cheap, and numpy comes with these.
     from raftlog.tools.auditing.object_paths import output_path
-    from raftlog.tools.auditing.run.audit_tables import TABLES
     from raftlog.tools.auditing.run.full_audit import audit_into
+    from raftlog.tools.catalogue.audit_columns import TABLES
     from raftlog.tools.report.page import Report
     from raftlog.tools.spark.audit.audit_engine import SparkEngine
 

@@ -3,12 +3,8 @@
 
 from typing import NamedTuple
 
-from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.messages.control import KRaftVersionRecord
 from raftlog.snapshot.paths import snapshot_name
-from raftlog.tools.auditing.history.quorum_statements import log_statements, snapshot_statements
 from raftlog.tools.state.state_search import StateSource
-from raftlog.voters.kraft_version import KRaftVersion
 
 
 class StateDamage(NamedTuple):
@@ -23,25 +19,8 @@ class StateDamage(NamedTuple):
     reason: str
 
 
-def unknown_level(copy: StateSource, base: OffsetAndEpoch | None, end_offset: int) -> StateDamage | None:
-    """Return the first level of kraft.version of a snapshot, and of the log from its end to an offset, that is unknown.
-
-    Source: KRaftControlRecordStateMachine, KRaftVersion#fromFeatureLevel.
-    """
-    start = 0 if base is None else base.offset
-    of_snapshot = [each.version for each in snapshot_statements(copy.log) if each.snapshot_id == base and each.version]
-    of_log = [each for each in log_statements(copy.log) if start <= each.seen.offset < end_offset]
-    places = [(start, "the snapshot", each.value) for each in of_snapshot]
-    places += [(each.seen.offset, "the log", each.value) for each in of_log]
-    for offset, where, value in places:
-        if isinstance(value, KRaftVersionRecord) and value.kraft_version not in list(KRaftVersion):
-            level = f"kraft.version {value.kraft_version}"
-            return StateDamage(offset, f"{where} has {level} at offset {offset}, which is not known")
-    return None
-
-
-def damage_of(copy: StateSource, base: OffsetAndEpoch | None, end_offset: int) -> StateDamage | None:
-    """Return what is wrong with the files of a state that begins with a snapshot and ends at an offset, or None.
+def damage_of(copy: StateSource, end_offset: int) -> StateDamage | None:
+    """Return what is wrong with the files of a state that ends at an offset, or None.
 
     The newest snapshot counts if its end is in the state, or the state is all that the replica has: Kafka begins with
     it, whatever older ones there are.
@@ -57,4 +36,4 @@ def damage_of(copy: StateSource, base: OffsetAndEpoch | None, end_offset: int) -
     damaged = copy.replica.damaged_from
     if damaged is not None and damaged <= end_offset:
         return StateDamage(damaged, f"the log is damaged at offset {damaged}, or records are missing there")
-    return unknown_level(copy, base, end_offset)
+    return None

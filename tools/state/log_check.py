@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog state --check``: whether controllers of Kafka would start with a log, as text and as JSON lines."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -8,8 +9,9 @@ import attrs
 
 from raftlog.errors import RaftLogError, StateNotThereError, fresh_copy, without_frames
 from raftlog.snapshot.paths import snapshot_name
+from raftlog.tools.loading.control_records import CONTROL_RULES
 from raftlog.tools.loading.features import CHECKED_RELEASES
-from raftlog.tools.loading.load_check import NEWER_RULES, LoadFault
+from raftlog.tools.loading.load_check import NEWER_RULES, SNAPSHOT_END, LoadFault
 from raftlog.tools.state.damage import StateDamage, damage_of
 from raftlog.tools.state.positions import Position
 from raftlog.tools.state.snapshot_effect import replayed
@@ -18,7 +20,8 @@ from raftlog.tools.state.state_search import Span, StateSource, with_span
 from raftlog.tools.terminal.json_lines import json_line, path_member
 from raftlog.tools.terminal.table_lines import table
 
-_COLUMNS: Final = ("RELEASE", "STARTS", "OFFSET", "INDEX", "RECORD", "RULE", "REASON")
+_COLUMNS: Final = ("RELEASES", "STARTS", "OFFSET", "INDEX", "RECORD", "RULE", "REASON")
+_MEMBERS: Final = tuple(each for each in LoadFault._fields if each != "place")
 _NEWEST: Final = CHECKED_RELEASES[-1]
 
 
@@ -95,7 +98,7 @@ def checked(span: Span, asked: Sequence[str], proven_offset: int) -> LogCheck:
         RaftLogError: a file cannot be read.
     """
     check = replayed(span.of_snapshot(), span.start_offset, span.of_log())
-    damage = damage_of(span.copy, span.snapshot, span.asked_offset)
+    damage = damage_of(span.copy, span.asked_offset)
     return LogCheck(span, check.end_offset, asked, check.finish(), damage, proven_offset)
 
 
@@ -109,21 +112,50 @@ def check_lines(found: LogCheck, *, cluster_id: str | None) -> Iterator[str]:
         yield f"Offset {span.asked_offset} is inside a batch: this is about the log before it."
     yield from proof_remarks(span.copy, found.end_offset, span.later_times, found.proven_offset)
     yield ""
-    yield from table([_COLUMNS, *(_row(found, each) for each in found.asked)], frozenset({2, 3}))
+    yield from table([_COLUMNS, *_rows(found)], frozenset({2, 3}))
     yield ""
+    yield from _places(found)
     yield from _answer(found)
 
 
-def _row(found: LogCheck, release: str) -> tuple[object, ...]:
+def _rows(found: LogCheck) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each range of adjacent releases of which the same is said."""
+    for row, releases in itertools.groupby(found.asked, lambda release: _row(found, release)):
+        first, *others = releases
+        text = f"{first} to {others[-1]}" if others else first
+        *cells, (before, verb, after) = row
+        verb = verb.removesuffix("s") if others else verb
+        yield text, *cells, f"{before}{text} {verb} {after}" if verb else before
+
+
+def _row(found: LogCheck, release: str) -> tuple[object, object, object, object, object, tuple[str, str, str]]:
+    """Return what is said of a release; the reason is in parts, without the name of the release."""
     fault = found.faults.get(release)
     if fault is None and found.damage is not None:
         reason = f"starts, up to the damage at offset {found.damage.offset}"
-        return release, "?", found.damage.offset, "-", "-", "-", reason
+        return "?", found.damage.offset, "-", "-", "-", (reason, "", "")
     if fault is None:
-        return release, "yes", "-", "-", "-", "-", "-"
+        return "yes", "-", "-", "-", "-", ("-", "", "")
     index = "-" if fault.record_index is None else fault.record_index
     reason = f"in the snapshot: {fault.reason}" if fault.is_in_snapshot else fault.reason
-    return release, "no", fault.offset, index, fault.record or "-", fault.rule, reason
+    return "no", fault.offset, index, fault.record or "-", fault.rule, _without_release(reason, release)
+
+
+def _without_release(reason: str, release: str) -> tuple[str, str, str]:
+    """Split a reason that says what a release supports or knows: what is before its name, the verb, and the rest."""
+    for verb in ("supports", "knows"):
+        before, found, after = reason.rpartition(f", and {release} {verb} ")
+        if found:
+            return f"{before}, and ", verb, after
+    return reason, "", ""
+
+
+def _places(found: LogCheck) -> Iterator[str]:
+    """Yield where the records are that releases refuse, each batch once."""
+    faults = (found.faults[each] for each in found.asked if each in found.faults)
+    places = dict.fromkeys((each.offset, each.place) for each in faults if each.place is not None)
+    for offset, place in places:
+        yield f"Offset {offset} is in the batch at position {place.position} of {place.path}."
 
 
 def _answer(found: LogCheck) -> Iterator[str]:
@@ -143,7 +175,9 @@ def _answer(found: LogCheck) -> Iterator[str]:
             yield f"This log needs a newer release than {found.asked[0]}: the lowest that starts is {lowest}."
     elif fault.rule in NEWER_RULES and found.faults[_NEWEST].rule in NEWER_RULES:
         yield f"This log has records of a newer release than {_NEWEST}, or wrong ones."
-    elif fault.record_index is not None and fault.rule not in NEWER_RULES:
+    elif fault.rule == SNAPSHOT_END:
+        yield "A newer snapshot, which 'raftlog snapshot' can write, has the transaction, and does not end before it."
+    elif fault.record_index is not None and fault.rule not in NEWER_RULES | CONTROL_RULES:
         yield "'raftlog snapshot' can write a snapshot without the records that they refuse."
 
 
@@ -168,7 +202,9 @@ def check_json(found: LogCheck, asked: str, *, cluster_id: str | None) -> Iterat
     )
     for release in found.asked:
         fault = found.faults.get(release)
-        members = dict.fromkeys(LoadFault._fields) if fault is None else fault._asdict()
+        members = dict.fromkeys(_MEMBERS) if fault is None else fault.members
+        if fault is not None and fault.place is not None:
+            members |= {**path_member("file", fault.place.path), "position": fault.place.position}
         starts: bool | None = fault is None
         if fault is None and damage is not None:
             starts = None

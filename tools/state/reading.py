@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the metadata batches of a surveyed log and of its snapshots again, many at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from raftlog.errors import DecodeError, StateNotThereError, fresh_copy
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.batch import CONTROL_FLAG
 from raftlog.records.batches.iterator import ByteSource
 from raftlog.records.columns.columns import Chunk, read_columns
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
-from raftlog.tools.image.cluster_image import ClusterImage, MetadataBatch, image_of_snapshot
+from raftlog.tools.image.cluster_image import (
+    BatchPlace,
+    ClusterImage,
+    MetadataBatch,
+    StoredControl,
+    image_of_snapshot,
+)
 
 _VALUES: Final = ("value",)
 
@@ -30,14 +37,14 @@ def snapshot_image(snapshot: FileEvidence, end: OffsetAndEpoch) -> ClusterImage:
 
 
 def snapshot_batches(snapshot: FileEvidence) -> Iterator[MetadataBatch]:
-    """Yield the batches of a snapshot in order, control batches without values; offsets are those in the file.
+    """Yield the batches of a snapshot in order, with control records and places; offsets are those in the file.
 
     Raises:
         DecodeError: the records of a batch cannot be unpacked.
         StorageError: it was deleted, or cannot be read.
     """
     with open_source(snapshot.task.path) as source:
-        yield from _batches(source, snapshot.task.path, 0, _VALUES)
+        yield from _batches(source, snapshot.task.path, 0, _VALUES, with_controls=True)
 
 
 def snapshot_time(snapshot: FileEvidence, end: OffsetAndEpoch) -> int:
@@ -52,7 +59,9 @@ def snapshot_time(snapshot: FileEvidence, end: OffsetAndEpoch) -> int:
         return RecordsSnapshotReader(source, end, path=path).header.last_contained_log_timestamp
 
 
-def log_batches(log: PartitionEvidence, start: int, end: int, *, with_values: bool = True) -> Iterator[MetadataBatch]:
+def log_batches(
+    log: PartitionEvidence, start: int, end: int, *, with_values: bool = True, with_controls: bool = False
+) -> Iterator[MetadataBatch]:
     """Yield the batches of a log that have offsets of a range, in order and without a gap.
 
     Args:
@@ -60,6 +69,7 @@ def log_batches(log: PartitionEvidence, start: int, end: int, *, with_values: bo
         start: inclusive; a batch starts there.
         end: exclusive; the last batch may end after it.
         with_values: whether to read the records too.
+        with_controls: whether to read control records too, and to say where each batch is.
 
     Raises:
         StateNotThereError: offsets are missing.
@@ -74,7 +84,8 @@ def log_batches(log: PartitionEvidence, start: int, end: int, *, with_values: bo
         before = [block.position for block in segment.blocks if block.start_offset <= expected]
         with open_source(segment.task.path) as source:
             columns = _VALUES if with_values else ()
-            for batch in _batches(source, segment.task.path, max(before, default=0), columns):
+            position = max(before, default=0)
+            for batch in _batches(source, segment.task.path, position, columns, with_controls=with_controls):
                 if expected >= end:
                     return
                 if batch.next_offset <= expected:
@@ -88,13 +99,16 @@ def log_batches(log: PartitionEvidence, start: int, end: int, *, with_values: bo
         raise StateNotThereError(problem)
 
 
-def _batches(source: ByteSource, path: str, position: int, columns: tuple[str, ...]) -> Iterator[MetadataBatch]:
+def _batches(
+    source: ByteSource, path: str, position: int, columns: tuple[str, ...], *, with_controls: bool = False
+) -> Iterator[MetadataBatch]:
     """Yield the sound batches of a file from a byte position on, without those of records that nothing can read."""
     for piece in read_columns(source, columns, start=position):
         if isinstance(piece, Chunk):
             for _, error in piece.errors:
                 raise fresh_copy(error.located(path=path) if isinstance(error, DecodeError) else error)
-            yield from _batches_of(piece)
+            found = _batches_of(piece)
+            yield from _with_controls(piece, path, found) if with_controls else found
 
 
 def _batches_of(chunk: Chunk) -> Iterator[MetadataBatch]:
@@ -106,3 +120,21 @@ def _batches_of(chunk: Chunk) -> Iterator[MetadataBatch]:
     for base, delta, epoch, timestamp, last in zip(*map(batches.column, names), ends, strict=True):
         yield MetadataBatch(base, base + delta + 1, epoch, timestamp, values[first:last])
         first = last
+
+
+def _with_controls(chunk: Chunk, path: str, found: Iterable[MetadataBatch]) -> Iterator[MetadataBatch]:
+    """Yield batches with their control records, and with their places.
+
+    Raises:
+        DecodeError: the control records of a batch cannot be unpacked.
+    """
+    run = chunk.batches.run
+    columns = map(chunk.batches.column, ("attributes", "position"))
+    for index, (batch, attributes, position) in enumerate(zip(found, *columns, strict=True)):
+        controls: tuple[StoredControl, ...] = ()
+        if attributes & CONTROL_FLAG:
+            try:
+                controls = tuple(StoredControl(each.key, each.value) for each in run.batch(index).records())
+            except DecodeError as error:
+                raise error.located(path=path) from None
+        yield batch._replace(controls=controls, place=BatchPlace(path, position))

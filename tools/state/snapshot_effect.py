@@ -61,7 +61,7 @@ def effect_of(copy: StateSource, values: Sequence[bytes], snapshot_id: OffsetAnd
     base = newer or snapshot_id
     span = Span(copy, max(copy.log_end, base.offset), base)
     check = replayed(span.of_snapshot() if newer else [_batch(values)], base.offset, span.of_log())
-    return SnapshotEffect(check.end_offset, newer, check.finish(), damage_of(copy, base, copy.end))
+    return SnapshotEffect(check.end_offset, newer, check.finish(), damage_of(copy, copy.end))
 
 
 def _batch(values: Sequence[bytes]) -> MetadataBatch:

@@ -8,7 +8,7 @@ has the state is read: the newest usable snapshot at or below the offset, and th
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -25,6 +25,7 @@ from raftlog.tools.state.positions import Position
 from raftlog.tools.state.reading import log_batches, snapshot_batches, snapshot_image, snapshot_time
 
 _Result = TypeVar("_Result")
+_BOOTSTRAP: Final = OffsetAndEpoch(0, 0)
 
 
 @attrs.frozen
@@ -110,22 +111,26 @@ class Span:
         return 0 if self.snapshot is None else self.snapshot.offset
 
     def of_snapshot(self) -> Iterator[MetadataBatch]:
-        """Yield the batches of the snapshot; none if there is no snapshot.
+        """Yield the batches of the snapshot, as the log's.
+
+        Without one, those of the bootstrap snapshot 0-0, if it is there, with their control records alone: no state has
+        the data of that snapshot, which the first leader writes to the log.
 
         Raises:
             RaftLogError: as for ``snapshot_batches``.
         """
-        if self.snapshot is not None:
-            yield from snapshot_batches(self.copy.log.snapshots_by_id[self.snapshot])
+        file = self.copy.log.snapshots_by_id.get(self.snapshot or _BOOTSTRAP)
+        for batch in () if file is None else snapshot_batches(file):
+            yield batch if self.snapshot is not None else batch._replace(values=())
 
     def of_log(self) -> Iterator[MetadataBatch]:
-        """Yield the batches of the log that end at or below the offset.
+        """Yield the batches of the log that end at or below the offset, with control records and places.
 
         Raises:
             RaftLogError: as for ``log_batches``.
         """
         if self.start_offset < self.asked_offset:
-            for batch in log_batches(self.copy.log, self.start_offset, self.asked_offset):
+            for batch in log_batches(self.copy.log, self.start_offset, self.asked_offset, with_controls=True):
                 if batch.next_offset > self.asked_offset:
                     return
                 yield batch

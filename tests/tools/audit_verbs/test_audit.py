@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.run.audit_tables import TABLES, schema
 from raftlog.tools.auditing.run.evidence_store import StoredSurvey
 from raftlog.tools.auditing.survey.survey import survey as survey_file
+from raftlog.tools.catalogue.audit_columns import TABLES, schema
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from tests.golden_files import GOLDEN
 from tests.hang_limit import HANG_S

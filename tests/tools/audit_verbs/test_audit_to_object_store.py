@@ -11,8 +11,8 @@ import pytest
 
 from raftlog.errors import StorageError
 from raftlog.tools.auditing.object_paths import ObjectPath
-from raftlog.tools.auditing.run.audit_tables import TABLES
 from raftlog.tools.auditing.run.local_engine import LocalEngine
+from raftlog.tools.catalogue.audit_columns import TABLES
 from tests.golden_files import GOLDEN
 from tests.object_store import ObjectStore, copied
 from tests.tools.console import run

@@ -164,7 +164,11 @@ def _of_stray(tables: Tables, each: _Place) -> str:
 
 def _of_wanted(tables: Tables, each: _Place, wanted: _Replica) -> list[str | bool]:
     are_known = wanted.home is not None and each.home is not None
-    is_name_taken = each.topic in {topic.name for topic in tables.topics.values()}
+    is_name_taken = any(
+        topic.name == each.topic and number == each.number and each.node in replica.replicas
+        for topic_id, topic in tables.topics.items()
+        for number, replica in tables.partitions[topic_id].items()
+    )
     return [
         wanted.name != each.topic and ("swapped-name" if is_name_taken else "other-name"),
         each.epoch > wanted.epoch and "epoch-above",

@@ -114,6 +114,10 @@ def _of_directories() -> Iterator[Example]:
     names = {"a": (A, {0: entry()}), "b": (B, {0: entry()})}
     swapped = directory(partition("a", topic_id=B), partition("b", topic_id=A))
     yield "swapped", tables(names, {1: broker(D1)}), [swapped], ["swapped-name", "replica-aside"] * 2
+    elsewhere = {"a": (A, {0: entry()}), "b": (B, {0: entry((2,), (2,)), 1: entry()})}
+    state = tables(elsewhere, {1: broker(D1), 2: broker(D2)})
+    named = directory(partition("b"), partition("b", 1, B))
+    yield "the name of another broker's replica", state, [named], ["other-name", "replica-aside", "broker-not-given"]
     yield "other name", ONE, [directory(partition("b"))], ["other-name", "replica-aside"]
     yield "stray", ONE, [set_aside(DirectoryState.STRAY)], ["stray-wanted", "replica-aside"]
     yield (

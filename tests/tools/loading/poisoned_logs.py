@@ -255,5 +255,11 @@ POISONED: Final = {
     "ELRs of no topic": Poisoned(
         [[V], [topic("a", 1), made("ClearElrRecord", topicName="b")]], 3, "contradiction", ALL[1:]
     ),
+    "ELRs of a topic whose id another name took": Poisoned(
+        [[V], [topic("a", 1)], [topic("b", 1)], [_GONE], [made("ClearElrRecord", topicName="a")]],
+        5,
+        "contradiction",
+        ALL[1:],
+    ),
 }
 """By what is wrong, or is not."""

@@ -15,10 +15,12 @@ from raftlog.tools.loading.load_check import LoadCheck, LoadFault
 from tests.golden_files import golden_id
 from tests.tools.image.metadata_stories import metadata_stories
 from tests.tools.image.test_cluster_image import LOGS, batches_of_file, data_file
+from tests.tools.loading.enum_logs import ENUM_LOGS
 from tests.tools.loading.poisoned_logs import BEGIN, END, POISONED, Poisoned, V, topic
 
 OTHER_FAULTS = {
     "ELRs of no topic": {"3.9"},
+    "ELRs of a topic whose id another name took": {"3.9"},
     "a version in a transaction that is open": {"3.9"},
     "no metadata.version": {"3.9"},
 }
@@ -47,8 +49,17 @@ def test_each_poisoned_log_stops_the_releases_that_it_should(name: str) -> None:
     assert not others or name in {
         "a controller unregistered",
         "ELRs of no topic",
+        "ELRs of a topic whose id another name took",
         "a version in a transaction that is open",
     }
+
+
+@pytest.mark.parametrize("name", ENUM_LOGS)
+def test_a_number_that_an_enum_does_not_know_stops_who_refuses_it(name: str) -> None:
+    """The others load the log."""
+    log = ENUM_LOGS[name]
+    found = {release: (fault.rule, fault.offset) for release, fault in checked(log.story).items()}
+    assert found == (dict.fromkeys(log.releases, (log.rule, log.offset)) if log.rule else {})
 
 
 @pytest.mark.parametrize("name", [name for name, log in POISONED.items() if log.rule])
@@ -137,7 +148,7 @@ def test_each_rule_has_a_log_and_each_type_of_it_is_known() -> None:
     """The table of rules, and the logs here."""
     assert RULES.keys() <= REPLAYS.keys()
     names = {rule.name for rules in RULES.values() for rule in rules} - {"controller-id"}
-    assert names <= {log.rule for log in POISONED.values()}
+    assert names <= {log.rule for log in (*POISONED.values(), *ENUM_LOGS.values())}
 
 
 def test_a_controller_that_is_not_registered_cannot_be_removed() -> None:

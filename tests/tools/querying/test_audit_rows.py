@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from raftlog.tools.querying import audit_rows
 from raftlog.tools.querying.audit_rows import findings_table, timeline_tables
 from raftlog.tools.querying.views import AUDIT_VIEWS, camel_case, schema_of
 from tests.golden_files import GOLDEN
@@ -82,11 +83,9 @@ def _noted(function: Callable[..., Any], name: str, made: list[str]) -> Callable
 
 def test_a_view_that_is_not_named_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit reads all files: only a query with its name, in any case, makes one; a description needs none."""
-    from raftlog.tools.querying import session
-
     made: list[str] = []
     for name in ("findings_table", "timeline_tables"):
-        monkeypatch.setattr(session, name, _noted(vars(session)[name], name.split("_")[0], made))
+        monkeypatch.setattr(audit_rows, name, _noted(vars(audit_rows)[name], name.split("_")[0], made))
     node = GOLDEN / "dynamic-quorum/data/n1"
     for sql, expected in {
         "FROM batches LIMIT 1": [],

@@ -2,6 +2,8 @@
 """What a filter excludes is found for all expressions that Arrow simplifies, and nothing that can match is excluded."""
 
 import datetime
+import functools
+import operator
 from typing import Any
 
 import pyarrow as pa
@@ -62,6 +64,68 @@ def test_no_offset_within_a_range_is_excluded(low: int, high: int, offset: int) 
     if low <= offset <= high and offset < LIMIT:
         assert hints.first_offset is None or hints.first_offset <= offset
         assert hints.last_offset is None or offset <= hints.last_offset
+
+
+BOUNDS = st.lists(st.one_of(st.integers(0, 40), st.integers(0, LIMIT - 1)), min_size=2, max_size=2).map(sorted)
+
+
+def alternatives(bounds: list[list[int]], column: str = "offset") -> Any:
+    """A filter that offsets within one of some bounds meet."""
+    each = [(low <= ds.field(column)) & (high >= ds.field(column)) for low, high in bounds]
+    return functools.reduce(operator.or_, each)
+
+
+def united(bounds: list[list[int]]) -> list[tuple[int, int]]:
+    """The same offsets as ranges that neither overlap nor touch, by going through them in order."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(bounds):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return found
+
+
+@given(st.lists(BOUNDS, min_size=1, max_size=5), st.sampled_from(["offset", "batchBaseOffset"]), st.booleans())
+def test_ranges_are_those_of_a_filter(bounds: list[list[int]], column: str, has_topic: bool) -> None:
+    """Whatever else is compared, the ranges are exactly the alternatives that were given, joined where they touch."""
+    wanted = alternatives(bounds, column)
+    ranges = Filter(wanted & (TOPIC == "a") if has_topic else wanted, RECORDS).ranges()
+    expected = united(bounds)
+    assert [(each.last_offset, each.first_offset) for each in ranges] == [(last, first) for first, last in expected]
+
+
+@pytest.mark.parametrize(
+    ("expression", "ranges"),
+    [
+        (None, [(None, None)]),
+        (OFFSET >= 7, [(7, None)]),
+        ((OFFSET < 7) | (OFFSET > 9), [(0, 6), (10, LIMIT - 1)]),
+        ((OFFSET <= 7) | (OFFSET >= 9), [(0, 7), (9, LIMIT - 1)]),
+        ((OFFSET <= 7) | (OFFSET > 7), [(None, None)]),
+        (OFFSET.isin([9, 3, 900]), [(3, 3), (9, 9), (900, 900)]),
+        (OFFSET.isin(list(range(0, 300, 10))), [(each, each) for each in range(0, 300, 10)]),
+        (OFFSET.isin(list(range(0, 500, 10))), [*((each, each) for each in range(0, 310, 10)), (310, 490)]),
+        (OFFSET.isin(list(range(0, 510, 10))), [(None, None)]),  # Arrow does not look into longer lists.
+        ((OFFSET == 3) | ((OFFSET == 900) & (TOPIC == "a")), [(3, 3), (900, 900)]),
+        ((OFFSET == 3) | (TOPIC == "a"), [(None, None)]),
+        (OFFSET.isin([3, 900]) & (ds.field("batchBaseOffset") < 5), [(3, 3), (900, 4)]),
+    ],
+    ids=lambda each: f"{len(each)}-ranges" if isinstance(each, list) else " ".join(str(each).split())[:60],
+)
+def test_ranges(expression: Any, ranges: list[tuple[int | None, int | None]]) -> None:
+    """Offsets at the limits of a range are in, one beside them is out; of many gaps, 32 are looked for."""
+    assert [(each.first_offset, each.last_offset) for each in Filter(expression, RECORDS).ranges()] == ranges
+
+
+@pytest.mark.parametrize(("count", "found"), [(31, 31), (32, 31)])
+def test_of_many_ranges_the_widest_gaps_count(count: int, found: int) -> None:
+    """Of 32 gaps, two are before and after all ranges. No range is lost, and those with narrow gaps are joined."""
+    bounds = [[each * 1000 + each, each * 1000 + 2 * each] for each in range(1, count + 1)]
+    ranges = Filter(alternatives(bounds), RECORDS).ranges()
+    assert len(ranges) == found
+    for low, high in bounds:
+        assert any((each.first_offset or 0) <= low <= high <= (each.last_offset or 0) for each in ranges)
 
 
 def test_values_of_several_columns_are_known_together() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +98,27 @@ def test_an_interrupt_reaches_a_query_that_runs(sql: str, database: Database) ->
     other.join()
     assert not running()
     assert sum(map(len, database.result("FROM t")[1])) == 2
+
+
+class Interrupting(ds.Dataset):  # type: ignore[misc]
+    """A view during whose preparation Ctrl-C is pressed."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        self.asked += 1
+        os.kill(os.getpid(), signal.SIGINT)
+        return pa.schema({"a": pa.int32()})
+
+
+def test_an_interrupt_of_the_preparation_is_no_error(tmp_path: Path) -> None:
+    """Ctrl-C while DuckDB asks a view for its columns is raised as what it is."""
+    view = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        Database({"t": view}, MEMORY, str(tmp_path))
+    assert view.asked > 0
 
 
 def test_an_error_after_rows_is_raised_where_they_are_taken(database: Database) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -330,6 +331,38 @@ def test_the_default_temporary_directory_is_that_of_the_system(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert ask("SELECT 1", log).exit_code == 0
     assert [each.name for each in tmp_path.iterdir()] == ["logs"]
+
+
+FREED_AGAIN_AND_AGAIN = """
+import resource, threading
+from raftlog.tools.querying.query import keep_freed_memory
+
+def work():
+    for _ in range(50):
+        blocks = [bytearray(1 << 20) for _ in range(4)]
+        del blocks
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+first = faults()
+keep_freed_memory()
+print(first, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have no such measure")
+def test_memory_that_threads_free_is_used_again() -> None:
+    """Pages that are cleared anew, for 50 times 4 MiB: those of the first 4 MiB only, instead of all."""
+    program = FREED_AGAIN_AND_AGAIN
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    before, after = map(int, done.stdout.split())
+    page = os.sysconf("SC_PAGESIZE")
+    assert after * page < 12 * 1024 * 1024 < before * page
 
 
 IMPORTS = (

@@ -14,8 +14,10 @@ from raftlog.records.batches.compression import CompressionType
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.records.files.index_entries import OFFSET_INDEX
-from raftlog.tools.querying.scans import Logs
+from raftlog.tools.querying.scans import Logs, disjoint_parts
 from raftlog.tools.querying.views import LOG_VIEWS, schema_of
+from raftlog.tools.spark.rows.filters import Hints
+from raftlog.tools.spark.rows.parts import FilePart
 from tests.golden_files import GOLDEN
 from tests.tools.console import dump_jsonl
 from tests.tools.made_logs import LOG_NAME, TIMESTAMP, batch, flip, write_log
@@ -118,17 +120,19 @@ def test_columns_that_are_not_named_are_not_decoded(log: Path, tmp_path: Path, m
     for sql, columns in {
         "SELECT count(*) FROM batches": None,
         "SELECT max(size), min(baseOffset) FROM batches": None,
-        "SELECT count(*) FROM records": {"offset"},
+        "SELECT count(*) FROM records": set(),
+        "SELECT max(producerId), max(codec) FROM records": set(),
         'SELECT sum("offset") FROM records WHERE leaderEpoch = 1': {"offset"},
-        "SELECT max(timestamp) FROM records": {"offset", "timestamp"},
-        "SELECT count(key) FROM records": {"offset", "key"},
-        "SELECT count(value) FROM records": {"offset", "value"},
+        "SELECT max(sequence) FROM records": {"offset"},
+        "SELECT max(timestamp) FROM records": {"timestamp"},
+        "SELECT count(key) FROM records": {"key"},
+        "SELECT count(value) FROM records": {"value"},
         "SELECT * FROM records": {"offset", "timestamp", "key", "value", "headers"},
     }.items():
         with monkeypatch.context() as patched:
             work = Work.counted(patched)
             ask(logs, sql, tmp_path)
-        assert set(work.columns) == ({frozenset(columns)} if columns else set())
+        assert set(work.columns) == (set() if columns is None else {frozenset(columns)})
         decoded[sql] = work.decoded_bytes
     whole = decoded["SELECT * FROM records"]
     values = 4500 * (len(VALUE) + 1)
@@ -159,6 +163,43 @@ def test_a_range_of_offsets_reads_one_index_interval_more(
     assert row == {"n": last + 1 - first, "low": first, "high": last}
     assert needed <= work.part_bytes <= needed + interval
     assert work.read_bytes <= needed + 4 * interval + 61 * 25  # The end is looked for by headers, in growing steps.
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [(0, 0), (2999, 2999)],
+        [(5, 14), (700, 731)],
+        [(1490, 1499), (1500, 1500)],  # Adjacent ones are one.
+        [(95, 104), (106, 109), (111, 112)],  # In one interval: no batch is read twice.
+        [(300, 309), (1700, 1709), (2400, 2400)],
+        [(40, 41), (5000, 6000)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("written", ["BETWEEN", "IN"])
+def test_each_of_several_ranges_reads_one_index_interval_more(
+    log: Path, ranges: list[tuple[int, int]], written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is between ranges is not read: of each, its batches are, and at most one interval of the index before it."""
+    logs = Logs([text(log)])
+    wanted = [each for low, high in ranges for each in range(low, min(high, 5010) + 1)][:50]  # Arrow's longest list.
+    if written == "BETWEEN":
+        condition = " OR ".join(f'"offset" BETWEEN {low} AND {high}' for low, high in ranges)
+        wanted = [each for low, high in ranges for each in range(low, high + 1)]
+    else:
+        condition = f'"offset" IN ({", ".join(map(str, wanted))})'
+    batches = ask(logs, "SELECT * FROM batches WHERE topic = 'orders' ORDER BY baseOffset", tmp_path).to_pylist()
+    needed = sum(
+        each["size"] for each in batches if any(each["baseOffset"] <= one <= each["lastOffset"] for one in wanted)
+    )
+    work = Work.counted(monkeypatch)
+
+    sql = f"""SELECT "offset" AS o FROM records WHERE topic = 'orders' AND ({condition})"""
+    rows = ask(logs, sql, tmp_path).to_pylist()
+
+    assert [row["o"] for row in rows] == [each for each in wanted if each < 3000]
+    assert needed <= work.part_bytes <= needed + len(ranges) * INTERVAL
 
 
 @pytest.mark.parametrize(
@@ -232,10 +273,11 @@ CONDITIONS = st.recursive(
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Logs, dict[str, Any], Path]:
-    """A log, its records as a table in memory, and a directory for DuckDB."""
+    """A log, its records and batches as tables in memory, and a directory for DuckDB."""
     spill = tmp_path_factory.mktemp("spill")
     logs = Logs([text(made_log(tmp_path_factory.mktemp("whole")))])
-    return logs, {"records": ask(logs, "SELECT * EXCLUDE (headers) FROM records", spill)}, spill
+    tables = {name: ask(logs, f"SELECT * FROM {name}", spill) for name in ("records", "batches")}
+    return logs, tables, spill
 
 
 @given(condition=CONDITIONS)
@@ -245,6 +287,44 @@ def test_conditions_leave_out_no_row(condition: str, whole: tuple[Logs, dict[str
     logs, tables, spill = whole
     sql = f'SELECT topic, "offset", octet_length(key) AS size FROM records WHERE {condition} ORDER BY ALL'
     assert ask(logs, sql, spill).to_pylist() == ask_plainly(tables, sql, spill).to_pylist()
+
+
+RANGES = st.lists(st.tuples(OFFSETS, OFFSETS).map(sorted), min_size=1, max_size=6)
+FORMS = {
+    "records": "SELECT topic, {0} AS o FROM {1} WHERE {2} ORDER BY ALL",
+    "batches": "SELECT topic, {0} AS o, count(*) AS n FROM {1} WHERE {2} GROUP BY ALL ORDER BY ALL",
+}
+
+
+@given(view=st.sampled_from(sorted(FORMS)), ranges=RANGES, data=st.data())
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_ranges_leave_out_no_row_and_double_none(
+    view: str, ranges: list[list[int]], data: st.DataObject, whole: tuple[Logs, dict[str, Any], Path]
+) -> None:
+    """However ranges of offsets overlap, the rows are those of a table of all, each once."""
+    logs, tables, spill = whole
+    columns = {"records": ['"offset"', "batchBaseOffset"], "batches": ["baseOffset", "lastOffset"]}[view]
+    conditions = [f"{data.draw(st.sampled_from(columns))} BETWEEN {low} AND {high}" for low, high in ranges]
+    sql = FORMS[view].format(columns[0], view, " OR ".join(conditions))
+    assert ask(logs, sql, spill).to_pylist() == ask_plainly(tables, sql, spill).to_pylist()
+
+
+PLACES = st.tuples(st.integers(0, 30), st.integers(0, 10)).map(lambda each: (each[0], each[0] + each[1]))
+
+
+@given(st.lists(PLACES, max_size=6), st.integers(0, 40))
+def test_parts_are_disjoint_and_cover_the_same_bytes(places: list[tuple[int, int]], position: int) -> None:
+    """Each byte of the given parts is in one part, which has the offsets of all of them; no other byte is in any."""
+    given = [(FilePart("f", start=start, end=end), Hints(start, end)) for start, end in places]
+    found = list(disjoint_parts(given))
+    assert sum(part.start <= position < part.end for part, _ in found) == any(
+        start <= position < end for start, end in places
+    )
+    assert [part for part, _ in found] == sorted((part for part, _ in found), key=lambda part: part.start)
+    for start, end in places:
+        assert any(
+            part.start <= start <= end <= part.end and hints == Hints(part.start, part.end) for part, hints in found
+        )
 
 
 def test_joins_and_repeated_scans(log: Path, tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from jsonschema import Draft202012Validator
 
 from raftlog.records.messages.control import KRaftVersionRecord, write_control_record
 from raftlog.records.messages.metadata import MetadataRecord
+from raftlog.tools.image.cluster_image import StoredControl
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import Outcome, run
-from tests.tools.loading.poisoned_logs import POISONED, V, feature, topic, version
+from tests.tools.loading.control_logs import CONTROL_LOGS
+from tests.tools.loading.poisoned_logs import BEGIN, END, POISONED, V, feature, topic, version
 from tests.tools.made_logs import control_batch, write_log
 from tests.tools.state.made_metadata import metadata_batch, metadata_log
 
@@ -53,7 +55,8 @@ def test_the_record_that_all_releases_die_of(twins: Path) -> None:
     outcome = check(twins)
     assert outcome.exit_code == 2
     assert "No controller of 3.9, 4.0, 4.1, 4.2, 4.3, 4.4 starts with this log." in outcome.text
-    assert outcome.text.count("there is a topic orders already") == 6
+    assert outcome.text.count("there is a topic orders already") == 1
+    assert "3.9 to 4.4  no           2      1  TopicRecord  duplicate-topic  there is a topic orders" in outcome.text
     assert "'raftlog snapshot' can write a snapshot without the records" in outcome.text
 
 
@@ -107,7 +110,7 @@ def test_a_log_at_the_end_of_which_controllers_stop(tmp_path: Path) -> None:
     _, _, releases = check_json(metadata_log(tmp_path, [topic("a", 1)]), "--kafka", "4.3")
     assert [releases["4.3"][name] for name in ("offset", "record_index", "record")] == [1, None, None]
     text = check(tmp_path, "--kafka", "4.3").text
-    assert "4.3      no           1      -  -       no-metadata-version" in text
+    assert "4.3       no           1      -  -       no-metadata-version" in text
     assert "raftlog snapshot" not in text
 
 
@@ -123,7 +126,8 @@ def test_a_quorum_of_kafka_starts_from_its_snapshot() -> None:
     }
     reason = "it has version 4, and 4.2 knows 0 to 3: Failed to deserialize record with type 0"
     assert releases["4.2"]["reason"] == reason
-    assert f"in the snapshot: {reason}" in check(QUORUM / "n1").text
+    assert f"in the snapshot: {reason}" in check(QUORUM / "n1", "--kafka", "4.2").text
+    assert f"in the snapshot: {reason.replace('4.2 knows', '3.9 to 4.2 know')}" in check(QUORUM / "n1").text
 
 
 def test_a_feature_in_a_batch_stops_no_release_that_knows_it(tmp_path: Path) -> None:
@@ -239,14 +243,80 @@ def test_a_log_that_is_refused_is_damage_beside_a_suspicion(twins: Path) -> None
 
 @pytest.mark.parametrize(("level", "is_known"), [(0, True), (1, True), (2, False)])
 def test_a_level_of_kraft_version_that_is_not_known(level: int, is_known: bool, tmp_path: Path) -> None:
-    """What a release makes of the control record is not judged, and no snapshot is made of it; before it, all start."""
+    """Raft of no release reads it, and no snapshot is made without it; before it, all start."""
     key, value = write_control_record(KRaftVersionRecord(level))
-    data = [metadata_batch(0, [V], 1), control_batch(1, key, value), metadata_batch(2, [topic("a", 1)], 2)]
-    write_log(tmp_path / "node" / "__cluster_metadata-0", *data)
+    first = metadata_batch(0, [V], 1)
+    data = [first, control_batch(1, key, value), metadata_batch(2, [topic("a", 1)], 2)]
+    path = write_log(tmp_path / "node" / "__cluster_metadata-0", *data)
     _, head, releases = check_json(tmp_path / "node")
-    assert {each["starts"] for each in releases.values()} == {True if is_known else None}
-    assert head["damage"] == (None if is_known else "the log has kraft.version 2 at offset 1, which is not known")
+    assert ({each["starts"] for each in releases.values()}, head["damage"]) == ({is_known}, None)
+    if not is_known:
+        for each in releases.values():
+            assert (each["rule"], each["offset"], each["record"]) == ("kraft-version", 1, "KRaftVersionRecord")
+            assert (each["file"], each["position"]) == (str(path), len(first))
+        text = check(tmp_path / "node").text
+        assert f"Offset 1 is in the batch at position {len(first)} of {path}.\n" in text
+        assert "This log has records of a newer release than 4.4, or wrong ones." in text
     assert {each["starts"] for each in check_json(tmp_path / "node", "--at", "1")[2].values()} == {True}
-    outcome = run("snapshot", "-j1", "--force", tmp_path / "node", "--out", tmp_path)
-    assert bool(list(tmp_path.glob("*.checkpoint"))) is is_known
-    assert ("the log has kraft.version 2 at offset 1, which is not known" in outcome.messages) is not is_known
+    for options in ((), ("--skip-unknown",)):
+        outcome = run("snapshot", "-j1", "--force", *options, tmp_path / "node", "--out", tmp_path)
+        problem = "the control record at offset 1 (index 0) cannot be left out: kraft-version: kraft.version has"
+        assert (problem in outcome.messages) is not is_known
+        assert bool(list(tmp_path.glob("*.checkpoint"))) is is_known
+        for snapshot in tmp_path.glob("*.checkpoint"):
+            snapshot.unlink()
+
+
+def test_a_control_record_that_raft_refuses_is_no_record_for_a_snapshot(tmp_path: Path) -> None:
+    """The answer does not say that a snapshot helps: it could have other voters."""
+    log = CONTROL_LOGS["a listener without a name"]
+    write_log(tmp_path / "__cluster_metadata-0", log.log_bytes[0][1], metadata_batch(2, [V], 1))
+    outcome = check(tmp_path)
+    assert outcome.exit_code == 2
+    row = "3.9 to 4.4  no           1      1  VotersRecord  voters  voter 1 of a VotersRecord: a listener name is blank"
+    assert row in outcome.text
+    assert "raftlog snapshot" not in outcome.text
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_control_records_of_the_bootstrap_snapshot_count(level: int, tmp_path: Path) -> None:
+    """Raft reads them before a log that begins at 0; its data does not count."""
+    log = CONTROL_LOGS["a bootstrap snapshot at kraft.version 2"]
+    snapshot = log._replace(snapshot=[log.snapshot[0], StoredControl(*write_control_record(KRaftVersionRecord(level)))])
+    folder = tmp_path / "__cluster_metadata-0"
+    write_log(folder, metadata_batch(0, [V], 1))
+    (folder / "00000000000000000000-0000000000.checkpoint").write_bytes(snapshot.snapshot_bytes)
+    _, _, releases = check_json(tmp_path)
+    assert {each["starts"] for each in releases.values()} == {level == 1}
+    assert {each["is_in_snapshot"] for each in releases.values()} == {None if level == 1 else True}
+
+
+def test_a_newer_snapshot_helps_if_a_transaction_begins_where_the_snapshot_ends(tmp_path: Path) -> None:
+    """The answer says so; with that snapshot beside the log, all releases start."""
+    bounded = [BEGIN, topic("a", 1), END]
+    log = metadata_log(tmp_path / "node", [V], bounded)
+    folder = log / "__cluster_metadata-0"
+    assert run("snapshot", "-j1", "--force", "--at", "1", log, "--out", folder).exit_code == 3
+    outcome = check(log)
+    assert outcome.exit_code == 2
+    assert "3.9 to 4.4  no           1      0  BeginTransactionRecord  snapshot-end  a transaction" in outcome.text
+    assert "A newer snapshot, which 'raftlog snapshot' can write, has the transaction" in outcome.text
+    assert run("snapshot", "-j1", "--force", log, "--out", folder).exit_code == 0
+    assert check(log).exit_code == 0
+
+
+def test_adjacent_releases_of_which_the_same_is_said_have_one_row(tmp_path: Path) -> None:
+    """Those of another one between them do not."""
+    text = check(metadata_log(tmp_path / "a", [V], [feature("share.version", 2)])).text
+    assert "\n3.9 to 4.0  no " in text
+    assert "share.version has level 2, and 3.9 to 4.0 support 0 to 0\n" in text
+    assert "share.version has level 2, and 4.1 to 4.3 support 0 to 1\n" in text
+    assert "\n4.4         yes" in text
+    named = feature("x, and 3.9 supports 7, and 3.9 knows", 1)
+    text = check(metadata_log(tmp_path / "n", [V], [named])).text
+    assert "x, and 3.9 supports 7, and 3.9 knows has level 1, and 3.9 to 4.4 support 0 to 0\n" in text
+    text = check(metadata_log(tmp_path / "b", [V], [topic("a", 1)])).text
+    assert "\n3.9 to 4.4  yes          -      -  -       -     -\n" in text
+    text = check(metadata_log(tmp_path / "c", [topic("a", 1)])).text
+    assert "\n3.9         yes " in text
+    assert "\n4.0 to 4.4  no " in text

@@ -17,19 +17,15 @@ Results are written under names that begin with a dot, and renamed when they are
 killed run has left behind. The same files are objects where ``--out`` is a URI, except for the lock.
 """
 
-import itertools
 import json
-import os
-from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from raftlog.errors import LogDirectoryError, StorageError
-from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.auditing.object_paths import OutputPath
-from raftlog.tools.auditing.run.audit_tables import TABLES, Row, schema
+from raftlog.tools.catalogue.audit_columns import TABLES, Row, schema
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -175,21 +171,6 @@ class _TableFile:
             self._writer.write_table(pa.Table.from_pylist(self._rows, columns))
         self._rows = []
         return self._writer
-
-
-def check_outside(path: str, sources: Iterable[str]) -> None:
-    """Check that results are written neither to an audited directory nor to a remote file system.
-
-    Raises:
-        LogDirectoryError: they would be.
-        StorageError: a URI holds credentials.
-    """
-    if local_or_remote(path) != path or is_remote(path):
-        raise LogDirectoryError(f"{path}: results are written to a local directory, named by its plain path, not a URI")
-    output = os.path.realpath(path)
-    for source in itertools.filterfalse(is_remote, map(local_or_remote, sources)):
-        if os.path.commonpath([output, root := os.path.realpath(source)]) == root:
-            raise LogDirectoryError(f"{path} is in {source}: an audited directory is not written to")
 
 
 def _claim(directory: Path, run_id: str) -> None:

@@ -11,11 +11,12 @@ import attrs
 from raftlog.tools.auditing.crash_isolation import attempted
 from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.audit_output import AuditOutput
-from raftlog.tools.auditing.run.audit_tables import Row, check_row, finding_rows, run_row, timeline_rows
+from raftlog.tools.auditing.run.audit_tables import check_row, finding_rows, run_row, timeline_rows
 from raftlog.tools.auditing.run.object_store_output import checked_output, open_output
 from raftlog.tools.auditing.run.rule_status import Check, Checks
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.auditing.run.summary import summary_of
+from raftlog.tools.catalogue.audit_columns import Row
 from raftlog.tools.catalogue.findings import Finding
 
 

@@ -21,10 +21,10 @@ from raftlog.tools.auditing.run.audit_output import (
     SUMMARY,
     WORK,
     AuditOutput,
-    check_outside,
     is_of_this_format,
 )
-from raftlog.tools.auditing.run.audit_tables import TABLES
+from raftlog.tools.catalogue.audit_columns import TABLES
+from raftlog.tools.own_file import check_outside
 
 
 class ObjectStoreOutput(AuditOutput):

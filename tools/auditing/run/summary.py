@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from raftlog.tools.auditing.run.audit_tables import Row
 from raftlog.tools.auditing.run.rule_status import Check, CheckStatus
+from raftlog.tools.catalogue.audit_columns import Row
 
 
 def summary_of(run_id: str, run: Row, checks: Sequence[Check]) -> dict[str, Any]:

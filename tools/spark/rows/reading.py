@@ -252,14 +252,15 @@ class PartReader:
         wanted = self._wanted(run)
         if wanted is None:
             return
-        for chunk in run_columns(wanted, kernel_columns(self._request.names)):
+        are_bounded = self._part.first_offset is not None or self._part.end_offset is not None
+        for chunk in run_columns(wanted, kernel_columns(self._request.names, are_bounded=are_bounded)):
             for index, error in chunk.errors:
                 if not isinstance(error, DecodeError):
                     raise fresh_copy(error)
                 yield from self._complaint(self._bad_batch(chunk.batches.run.batch(index), error))
             rows = RecordRows(self._part, chunk)
             batch = self._batch(rows)
-            within = wanted_rows(self._part, rows.offsets)
+            within = wanted_rows(self._part, rows.offsets) if are_bounded else None
             if within is not None:
                 batch = batch.filter(pa.array(within))
             if len(batch):

@@ -25,7 +25,7 @@ class RecordRows:
 
     Args:
         part: the part that the chunk was read from.
-        chunk: the records; they must have the column ``offset``.
+        chunk: the records, with the kernel columns that the wanted columns need.
     """
 
     def __init__(self, part: FilePart, chunk: Chunk) -> None:
@@ -71,9 +71,15 @@ class RecordRows:
 Column = Callable[[RecordRows, pa.DataType], pa.Array]
 
 
-def kernel_columns(names: Collection[str]) -> set[str]:
-    """Return the kernel columns that some columns of a view need; offsets are always among them."""
-    return {"offset"} | {"timestamp", "key", "value", "headers"}.intersection(names)
+def kernel_columns(names: Collection[str], *, are_bounded: bool) -> set[str]:
+    """Return the kernel columns that some columns of a view need.
+
+    Args:
+        names: the lower-case names of the columns.
+        are_bounded: whether rows will be selected by their offsets.
+    """
+    needed = {"offset", "timestamp", "key", "value", "headers"}.intersection(names)
+    return needed | {"offset"} if are_bounded or "sequence" in names else needed
 
 
 def _timestamp_types(rows: RecordRows, kind: pa.DataType) -> pa.Array:

@@ -42,9 +42,9 @@ def check(
 ) -> int:
     """Check a query for some moments at which a node starts to do something; return how often it said of a loss."""
     said = 0
+    before = set(places(LiveNode(path / "still").path))
     for first in moments:
         node = LiveNode(path / str(first))
-        before = set(places(node.path))
         meanwhile = Moments(list(operation(node)), first)
         log.clear()
         found, refusal = None, None
