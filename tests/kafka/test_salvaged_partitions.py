@@ -11,7 +11,7 @@ import pytest
 from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
-from tests.kafka.controller import free_port, install_server, looks
+from tests.kafka.controller import held_port, install_server, looks
 from tests.kafka.dump_tool import JVM_OPTIONS
 from tests.other_processes import started
 from tests.tools.console import run
@@ -23,7 +23,7 @@ pytestmark = dump_tool.marks("a real Kafka")
 def properties(directory: Path) -> Path:
     """The configuration of a node that is controller and broker, on free ports."""
     path = directory.parent / "node.properties"
-    controller, broker = free_port(), free_port()
+    controller, broker = held_port(), held_port()
     path.write_text(
         "process.roles=controller,broker\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
         f"listeners=CONTROLLER://127.0.0.1:{controller},PLAINTEXT://127.0.0.1:{broker}\n"
