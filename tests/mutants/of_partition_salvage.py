@@ -28,16 +28,19 @@ RUNS: Final = f"{PLACE}/test_partition_runs.py"
 MERGING: Final = f"{PLACE}/test_partition_merging.py"
 COMPACTION: Final = f"{PLACE}/test_partition_compaction.py"
 TRAPS: Final = f"{PLACE}/test_partition_traps.py"
+WITNESSES: Final = f"{PLACE}/test_partition_witnesses.py"
 VOUCHING: Final = f"{PLACE}/test_partition_vouching.py"
 _LATEST: Final = (1 << 31) - 1
 
 
 def _all_hold(right: Wrong) -> Wrong:
-    return lambda copies, _, leader_epoch: right(copies, [copy.node_id for copy in copies], leader_epoch)
+    return lambda copies, _, *rest: right(copies, [copy.node_id for copy in copies], *rest)
 
 
 def _any_epoch(right: Wrong) -> Wrong:
-    return lambda copies, holders, leader_epoch: right(copies, holders, None if leader_epoch is None else _LATEST)
+    return lambda copies, holders, leader_epoch, *rest: right(
+        copies, holders, None if leader_epoch is None else _LATEST, *rest
+    )
 
 
 def _all_used(copies: Any, _: Any) -> Any:
@@ -76,6 +79,10 @@ def _without_policy(right: Wrong) -> Wrong:
 
 def _without_limits(right: Wrong) -> Wrong:
     return lambda *arguments, **options: attrs.evolve(right(*arguments, **options), limits={})
+
+
+def _no_swaps(right: Wrong) -> Wrong:
+    return lambda source: tuple(each for each in right(source) if each.file.endswith(".log"))
 
 
 def _nothing_early(right: Wrong) -> Wrong:
@@ -240,6 +247,27 @@ MUTANTS: Final = (
         "ReplicaManager#checkpointHighWatermarks",
         swapped(partition_copies, "read_copy", _copies_with(high_watermark=0)),
         (f"{VERB}::test_the_high_watermark_shows_what_is_lost",),
+    ),
+    Mutant(
+        "R-partition-named-end",
+        "the name of a file shows how far the log went",
+        "UnifiedLog#roll: a crash keeps the name of the new file, and not what was written before",
+        swapped(partition_copies, "_named_end", lambda _: lambda source: 0),
+        (f"{WITNESSES}::test_the_name_of_a_later_file_shows_that_the_end_is_lost",),
+    ),
+    Mutant(
+        "R-partition-swap",
+        "a segment that compaction had not renamed yet counts",
+        "LogSegments#replaceSegments",
+        swapped(partition_copies, "_segments", _no_swaps),
+        (f"{WITNESSES}::test_a_segment_that_compaction_had_not_renamed_yet_counts",),
+    ),
+    Mutant(
+        "R-partition-older-metadata",
+        "metadata that are older than those of a source prove nothing",
+        "KIP-595: observers have the log, too",
+        instead(partition_belief, "_later", lambda beside, end_offset, processes: ()),
+        (f"{WITNESSES}::test_metadata_that_are_older_than_those_of_a_source_prove_nothing",),
     ),
     Mutant(
         "R-partition-deleted",

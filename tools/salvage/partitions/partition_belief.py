@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the cluster's metadata say of a partition: its topic's id, its leader, and whose copies hold all that counts."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from uuid import UUID
@@ -8,11 +9,14 @@ from uuid import UUID
 import attrs
 
 from raftlog.errors import ForeignDirectoryError, RepairRefusedError, StateNotThereError, StorageError
+from raftlog.file_system import join
 from raftlog.records.files.file_names import DirectoryName
 from raftlog.records.rules import Severity
+from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.log_directories import log_directories
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.auditing.history.replicas import replicas
 from raftlog.tools.auditing.history.verdict_words import offsets_text
 from raftlog.tools.auditing.run.engine import survey_all
 from raftlog.tools.auditing.survey.quorum_tasks import quorum_task
@@ -54,6 +58,7 @@ class Belief:
         directories: the id of the log directory that each of the replicas is in, in their order; None for one whose
             directory the metadata do not say. Empty if they say none.
         is_tiered: whether ``remote.storage.enable`` of the topic is true.
+        read_from: paths of the log directories that were read.
     """
 
     cluster_id: str | None
@@ -70,6 +75,7 @@ class Belief:
     problems: tuple[str, ...] = ()
     directories: tuple[str | None, ...] = ()
     is_tiered: bool = False
+    read_from: tuple[str, ...] = ()
 
     def directory_of(self, broker: int | None) -> str | None:
         """Return the id of the log directory in which a broker has the partition; None if the metadata do not say."""
@@ -96,13 +102,15 @@ def _facts(belief: Belief) -> tuple[object, ...]:
     return (*members, belief.replicas, belief.directories)
 
 
-def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int) -> Belief:
+def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int, beside: Sequence[str] = ()) -> Belief:
     """Return what the metadata under some paths say of a partition. Their nodes may run.
 
     Args:
         paths: log directories of one cluster, or ``__cluster_metadata-0`` in them.
         partition: its name.
         processes: number of processes that read files.
+        beside: log directories of brokers of the cluster: if the metadata that they may have go on further, those under
+            the paths are older.
 
     Raises:
         StateNotThereError: there is no metadata log, or none from which a state can be made.
@@ -131,9 +139,10 @@ def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int) 
         entry.isr,
         entry.eligible_leader_replicas,
         _is_compacted(tables, partition.topic),
-        tuple(_problems(view, state, entry)),
+        (*_problems(view, state, entry), *_later(beside, state.image.end_offset, processes)),
         tuple(None if each in _UNTOLD else uuid_to_text(each) for each in entry.directories),
         tables.configs.get((TOPIC_RESOURCE, partition.topic), {}).get(_TIERED) == "true",
+        tuple(sorted(each for each in log_directories(evidence) if each)),
     )
 
 
@@ -146,6 +155,19 @@ def _tasks(paths: Sequence[str]) -> Iterator[SurveyTask]:
             task = quorum_task(found)
             if task is not None:
                 yield task
+
+
+def _later(beside: Sequence[str], end_offset: int, processes: int) -> Iterator[str]:
+    """Yield which log directories have later metadata than those that were read."""
+    logs = (join(each, METADATA_DIRECTORY_NAME) for each in beside)
+    found = find_tasks([each for each in logs if os.path.isdir(each)])  # noqa: PTH112
+    tasks = (quorum_task(each) for each in found if isinstance(each, SurveyTask))
+    for replica in replicas(group_by_place(survey_all((each for each in tasks if each is not None), processes))):
+        if replica.end.offset > end_offset:
+            yield (
+                f"the metadata in {replica.path} go on to offset {replica.end.offset}, those that were given end at"
+                f" {end_offset}: they are older (give it as --metadata, too)"
+            )
 
 
 def _check_clusters(evidence: Sequence[PartitionEvidence]) -> None:

@@ -35,14 +35,19 @@ _MOST_RELATIVE: Final = (1 << 31) - 1
 
 _OF_THE_PAST: Final = frozenset(
     {
-        "offset-missing",
-        "record-attributes",
-        "record-count",
-        "sequence-gap",
-        "transaction-hanging",
+        "batch-producer",
+        "control-alone",
+        "control-key",
+        "control-value",
+        "producer-epoch",
+        "sequence-twice",
+        "transaction-mixed",
     }
 )
-"""What producers and the cleaner have done cannot be undone. Damage of bytes, files and order must be gone."""
+"""What producers and leaders have written cannot be undone: a source may show it. Damage of bytes, files and order must
+be gone."""
+_OF_A_LAST_BATCH: Final = "batch-span"
+"""The same, of a batch that need not be the last of its segment in the source: only there does the audit see it."""
 
 
 def build_partition(
@@ -167,14 +172,14 @@ def review_partition(directory: str, sources: Sequence[Source], salvage: Partiti
         salvage: the plan.
 
     Raises:
-        RepairRefusedError: there is damage in it, other than what producers and the cleaner have done in the past.
+        RepairRefusedError: there is damage in it, other than what producers and leaders have written.
         SourceChangedError: a source has changed while it was read.
         MissingExtraError: a package of an extra is not installed.
     """
     findings = tuple(findings_of(directory))
     serious = [each for each in findings if is_serious(each)]
     paths = [path for source in sources if Path(path := source.path(salvage.partition)).is_dir()] if serious else []
-    known = {each.rule for path in paths for each in findings_of(path)} & _OF_THE_PAST
+    known = {each.rule for path in paths for each in findings_of(path)} & _OF_THE_PAST | {_OF_A_LAST_BATCH}
     for finding in serious:
         if finding.rule not in known:
             raise RepairRefusedError(f"the result is not sound, and was removed: {finding}")

@@ -4,7 +4,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 import attrs
@@ -16,14 +16,15 @@ from raftlog.records.files.checkpoint_files import (
     read_leader_epoch_checkpoint,
     read_offset_checkpoint,
 )
-from raftlog.records.files.file_names import DirectoryName, FileKind, parse_file_name
+from raftlog.records.files.file_names import DirectoryName, FileKind, FileName, FileState, parse_file_name
 from raftlog.records.files.property_files import read_meta_properties, read_partition_metadata
 from raftlog.storage.reading.file_source import read_file
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
-from raftlog.tools.repair.sources import Source, current_files
+from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.runs import NamedSegment
 
 _Contents = TypeVar("_Contents")
+_NO_OFFSET: Final = 1 << 63
 
 
 @attrs.frozen
@@ -35,12 +36,14 @@ class PartitionCopy:
         source: its files.
         cluster_id, node_id, directory_id: from ``meta.properties``; None for what no file says.
         topic_id: from ``partition.metadata``; None if that is not there, or cannot be read.
-        segments: by ascending base offset.
+        segments: by ascending base offset; with those of a compaction that was killed before it had renamed them.
         checkpoint: entries of ``leader-epoch-checkpoint``, ascending; none if it cannot be read, or they do not ascend.
         high_watermark: by ``replication-offset-checkpoint``: what is below it was committed; 0 if no file says it.
         start_offset: by ``log-start-offset-checkpoint``: what is below it was deleted; 0 if no file says it.
         cleaned_to: by ``cleaner-offset-checkpoint``: what is below it was compacted; None if it does not say it.
-        unread: names of small files that cannot be read.
+        named_end: the greatest offset in the name of a segment, an index or a producer snapshot: the log went as far. 0
+            without such a file.
+        unread: names of small files that are there and cannot be read.
     """
 
     number: int
@@ -54,12 +57,18 @@ class PartitionCopy:
     high_watermark: int
     start_offset: int
     cleaned_to: int | None
+    named_end: int = 0
     unread: tuple[str, ...] = ()
 
     @property
     def directory(self) -> str:
         """Of its log."""
         return self.source.path(self.source.log_name)
+
+    @property
+    def known_end(self) -> int:
+        """The offset up to which its log is known to have gone, exclusive."""
+        return max(self.high_watermark, self.named_end)
 
     @property
     def name(self) -> str:
@@ -82,7 +91,7 @@ def read_copy(number: int, source: Source, partition: DirectoryName) -> Partitio
     files = _SmallFiles(source)
     meta = files.read(FileKind.META_PROPERTIES.value, read_meta_properties)
     metadata = files.read(join(source.log_name, FileKind.PARTITION_METADATA.value), read_partition_metadata)
-    epochs = files.read(join(source.log_name, FileKind.LEADER_EPOCH_CHECKPOINT.value), read_leader_epoch_checkpoint)
+    epochs = files.read(join(source.log_name, FileKind.LEADER_EPOCH_CHECKPOINT.value), _read_ascending)
     offsets = [
         files.offset(kind, partition)
         for kind in (
@@ -98,11 +107,12 @@ def read_copy(number: int, source: Source, partition: DirectoryName) -> Partitio
         None if meta is None else meta.node_id,
         None if meta is None else meta.directory_id,
         None if metadata is None else metadata.topic_id,
-        tuple(sorted(_segments(source), key=lambda each: each.base_offset)),
-        _ascending(epochs or ()),
+        _segments(source),
+        epochs or (),
         offsets[0] or 0,
         offsets[1] or 0,
         offsets[2],
+        _named_end(source),
         tuple(files.unread),
     )
 
@@ -131,15 +141,52 @@ class _SmallFiles:
         return next((each.offset for each in entries if (each.topic, each.partition) == own), None)
 
 
-def _segments(source: Source) -> Iterator[NamedSegment]:
-    for file in current_files(source, [FileKind.LOG]):
-        name = file.name.rpartition("/")[2]
+def _segments(source: Source) -> tuple[NamedSegment, ...]:
+    """Return the segments by ascending base offset.
+
+    A segment that compaction has made replaces others, which are removed before it gets its name: a node that was
+    killed between has it as ``.swap``. Kafka takes such a file, unless others of it are still ``.cleaned``.
+
+    Source: LogSegments#replaceSegments, LogLoader#removeTempFilesAndCollectSwapFiles.
+    """
+    found = {offset: name for name, offset in _logs(source, FileState.CURRENT)}
+    least_cleaned = min((offset for _, offset in _logs(source, FileState.CLEANED)), default=_NO_OFFSET)
+    for name, offset in _logs(source, FileState.SWAP):
+        if offset < least_cleaned:
+            found.setdefault(offset, name)
+    return tuple(NamedSegment(name, offset) for offset, name in sorted(found.items()))
+
+
+def _logs(source: Source, state: FileState) -> Iterator[tuple[str, int]]:
+    """Yield the names of segments in a state, and their base offsets."""
+    for name, parsed in _parsed(source):
+        if (parsed.kind, parsed.state) == (FileKind.LOG, state) and parsed.base_offset is not None:
+            yield name, parsed.base_offset
+
+
+def _named_end(source: Source) -> int:
+    """Return the greatest offset in the name of a file that is in use."""
+    named = (parsed for _, parsed in _parsed(source) if parsed.state is FileState.CURRENT)
+    return max((parsed.base_offset for parsed in named if parsed.base_offset is not None), default=0)
+
+
+def _parsed(source: Source) -> Iterator[tuple[str, FileName]]:
+    """Yield the names of the files of a log, and what they say."""
+    for file in source.files:
+        directory, _, name = file.name.rpartition("/")
         parsed = parse_file_name(name)
-        if parsed is not None and parsed.base_offset is not None:
-            yield NamedSegment(name, parsed.base_offset)
+        if directory == source.log_name and parsed is not None:
+            yield name, parsed
 
 
-def _ascending(entries: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
-    pairs = itertools.pairwise(entries)
-    is_ascending = all(a.epoch < b.epoch and a.start_offset <= b.start_offset for a, b in pairs)
-    return entries if is_ascending else ()
+def _read_ascending(data: bytes) -> tuple[EpochEntry, ...]:
+    """Return the entries of ``leader-epoch-checkpoint``.
+
+    Raises:
+        DecodeError: it is damaged.
+        ValueError: they do not ascend.
+    """
+    entries = read_leader_epoch_checkpoint(data)
+    if not all(a.epoch < b.epoch and a.start_offset <= b.start_offset for a, b in itertools.pairwise(entries)):
+        raise ValueError("the epochs do not ascend")
+    return entries

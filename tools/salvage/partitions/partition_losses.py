@@ -129,18 +129,42 @@ def dropped_words(
             yield f"the leader-epoch-checkpoint of {copy.name} contradicts its batches, and vouches for nothing."
 
 
+def small_file_words(copies: Sequence[PartitionCopy], base: PartitionCopy, log: VouchedPartition) -> Iterator[str]:
+    """Yield which small files cannot be read, and which records do not come back as one says that they were deleted.
+
+    Args:
+        copies: the replicas.
+        base: the one that is right.
+        log: what of it can be vouched for.
+    """
+    for copy in copies:
+        yield from (f"{copy.source.path(name)} cannot be read, and counts as not there." for name in copy.unread)
+    first = log.runs[0].start_offset if log.runs else base.start_offset
+    if first < base.start_offset:
+        yield (
+            f"{base.name} has records from offset {first} on, and by its log-start-offset-checkpoint all below offset"
+            f" {base.start_offset} were deleted."
+        )
+
+
 def elsewhere_words(
-    copies: Sequence[PartitionCopy], logs: Sequence[VouchedPartition], base: int, ends: Sequence[int]
+    copies: Sequence[PartitionCopy],
+    logs: Sequence[VouchedPartition],
+    base: int,
+    ends: Sequence[int],
+    known_end: int,
 ) -> Iterator[str]:
     """Yield which sound records were committed, or may have been, and are not used all the same.
 
-    Those below a copy's high watermark that another lineage has replaced; and those that contradict others.
+    Those below a copy's high watermark that another lineage has replaced, or that no source has; and those that
+    contradict others.
 
     Args:
         copies: the replicas.
         logs: what of them can be vouched for, in the same order.
         base: the copy that is right, by its index.
         ends: up to where each is of the lineage, exclusive.
+        known_end: of what is known to have been there, by the base and the brokers that hold all, exclusive.
     """
     for index, (copy, log, end) in enumerate(zip(copies, logs, ends, strict=True)):
         beyond = next((max(end, run.start_offset) for run in log.runs if run.end_offset > end), None)
@@ -150,6 +174,10 @@ def elsewhere_words(
                 f"{copy.name} has {where}, which were committed by its high watermark: if they are of another lineage,"
                 " an unclean election has replaced them. Keep that copy."
             )
+        gone = max([known_end, *(run.end_offset for run in log.runs[-1:])])
+        if copy.high_watermark > gone:
+            where = offsets_text(gone, copy.high_watermark)
+            yield f"{where} were committed by the high watermark of {copy.name}, and no source has them."
         if log.contradicted:
             count = sum(run.batch_count for run in log.contradicted)
             start = min(run.start_offset for run in log.contradicted)

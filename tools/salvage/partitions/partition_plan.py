@@ -22,7 +22,7 @@ class LeftOut:
     reason: str
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class PartitionSalvage:
     """A plan to salvage a partition's log.
 
@@ -36,6 +36,8 @@ class PartitionSalvage:
         belief: what the metadata say; None without.
         metadata: paths of the metadata, as they were given.
         start_offset, end_offset: of the log of the result, inclusive and exclusive.
+        log_start: what is below it was deleted, by the base: a batch of the result may begin below it. 0 if no file
+            says it.
         epoch: of its last batch.
         pieces: of the log, in order.
         batch_count: of the log.
@@ -71,6 +73,7 @@ class PartitionSalvage:
     metadata: tuple[str, ...]
     start_offset: int
     end_offset: int
+    log_start: int
     epoch: int
     pieces: tuple[Piece, ...]
     batch_count: int

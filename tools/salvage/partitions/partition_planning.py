@@ -23,6 +23,7 @@ from raftlog.tools.salvage.partitions.partition_losses import (
     dropped_words,
     elsewhere_words,
     find_losses,
+    small_file_words,
 )
 from raftlog.tools.salvage.partitions.partition_merging import TopicMerged, TopicStretch, merge_copies
 from raftlog.tools.salvage.partitions.partition_plan import LeftOut, PartitionSalvage
@@ -148,47 +149,62 @@ class _Planning:
         first = max(copy.start_offset, copy.segments[0].base_offset)
         chosen, early, later = chosen_stretches(merged, first, steps_over=self._request.steps_over)
         if not chosen:
-            raise _nothing(self._copies)
+            raise _deleted(copy)
         start = chosen[0].start_offset
         early_epochs = self._early_epochs(copy, log, chosen[0])
-        known_end = max(base.winner.known.end.offset, *(self._copies[i].high_watermark for i in self._reliable(base)))
+        known_end = self._end(base)
         taken = {piece.source for stretch in chosen for piece in stretch.pieces}
         last = chosen[-1]
         losses = tuple(find_losses(first, chosen, early, later, known_end, self._copies, self._logs))
         topic_id, topic_id_source = self._topic_id()
         return PartitionSalvage(
-            str(self._request.partition),
-            self._cluster_id,
-            topic_id,
-            copy.number,
-            not unproven,
-            unproven,
-            self._belief,
-            self._request.metadata,
-            start,
-            last.end_offset,
-            last.epoch,
-            tuple(piece for stretch in chosen for piece in stretch.pieces),
-            sum(stretch.batch_count for stretch in chosen),
-            topic_id_source,
-            known_end,
-            all(self._knowledge[index].has_lost_end for index in self._reliable(base)),
-            self._request.steps_over,
-            losses,
-            merged.conflicts,
-            self._left_out,
-            tuple(dropped_words(self._copies, self._logs, base.winner.ends, start if last.pieces else 0)),
-            tuple(doubted_words(self._copies, self._logs, chosen)),
-            self._compaction.below > 0,
-            self._compaction.end_offset,
-            self._compaction.reason,
-            (*self._gap_before(copy, log, [*early, *chosen]), *_inside(merged.open_gaps, chosen)),
-            tuple(elsewhere_words(self._copies, self._logs, base.index, base.winner.ends)),
-            early_epochs,
-            merged.cleaned_apart if len(taken) > 1 else None,
-            last.open_transactions,
-            tuple(sorted({each for stretch in chosen[:-1] for each in stretch.open_transactions})),
+            partition=str(self._request.partition),
+            cluster_id=self._cluster_id,
+            topic_id=topic_id,
+            base=copy.number,
+            is_proven=not unproven,
+            unproven=unproven,
+            belief=self._belief,
+            metadata=self._request.metadata,
+            start_offset=start,
+            end_offset=last.end_offset,
+            log_start=copy.start_offset,
+            epoch=last.epoch,
+            pieces=tuple(piece for stretch in chosen for piece in stretch.pieces),
+            batch_count=sum(stretch.batch_count for stretch in chosen),
+            topic_id_source=topic_id_source,
+            known_end=known_end,
+            has_lost_end=all(self._knowledge[index].has_lost_end for index in self._reliable(base)),
+            steps_over=self._request.steps_over,
+            losses=losses,
+            conflicts=merged.conflicts,
+            left_out=self._left_out,
+            dropped=self._dropped(base, start if last.pieces else 0),
+            doubted=tuple(doubted_words(self._copies, self._logs, chosen)),
+            is_compacted=self._compaction.below > 0,
+            compacted_below=self._compaction.end_offset,
+            compaction_reason=self._compaction.reason,
+            open_gaps=(*self._gap_before(copy, log, [*early, *chosen]), *_inside(merged.open_gaps, chosen)),
+            elsewhere=tuple(elsewhere_words(self._copies, self._logs, base.index, base.winner.ends, known_end)),
+            early_epochs=early_epochs,
+            cleaned_apart=merged.cleaned_apart if len(taken) > 1 else None,
+            open_transactions=last.open_transactions,
+            unsure_transactions=tuple(sorted({each for stretch in chosen[:-1] for each in stretch.open_transactions})),
         )
+
+    def _dropped(self, base: Base, start_offset: int) -> tuple[str, ...]:
+        index = base.index
+        found = dropped_words(self._copies, self._logs, base.winner.ends, start_offset)
+        return (*found, *small_file_words(self._copies, self._copies[index], self._logs[index]))
+
+    def _end(self, base: Base) -> int:
+        """Return the offset up to which the log is known to have gone, exclusive."""
+        found = [base.winner.known.end.offset]
+        for index in self._reliable(base):
+            copy, end = self._copies[index], base.winner.ends[index]
+            is_apart = index != base.index and self._knowledge[index].known.end.offset > end
+            found.append(copy.high_watermark if is_apart else _known_end(copy, self._logs[index]))
+        return max(found)
 
     def _problems(self, base: Base) -> Iterator[str]:
         yield from find_problems(self._belief, base, self._copies, self._logs, self._knowledge)
@@ -269,7 +285,7 @@ class _Planning:
             entries = CopyKnowledge(known, log.checkpoint).claim.cut(end)
             known = known.joined(entries)
         node_id = copy.node_id if is_of_broker(copy, self._belief) else None
-        has_lost_end, empty_at = _has_lost_end(copy, log), _empty_at(copy)
+        has_lost_end, empty_at = _has_lost_end(copy, log), _empty_at(copy, log)
         is_end_known = copy.high_watermark > 0 and not has_lost_end
         return CopyKnowledge(known, log.checkpoint, node_id, has_lost_end, is_end_known, empty_at)
 
@@ -278,17 +294,30 @@ def _inside(gaps: Sequence[tuple[int, int]], chosen: Sequence[TopicStretch]) -> 
     return (each for each in gaps if chosen[0].start_offset < each[0] and each[1] < chosen[-1].end_offset)
 
 
+def _deleted(copy: PartitionCopy) -> RepairRefusedError:
+    return RepairRefusedError(
+        f"{copy.directory}: all that can be vouched for is below offset {copy.start_offset}, where the log begins by"
+        f" {FileKind.LOG_START_OFFSET_CHECKPOINT.value}: it was deleted. If that is wrong, salvage a copy without that"
+        " file"
+    )
+
+
 def _nothing(copies: Sequence[PartitionCopy]) -> DecodeError:
     reason = "no sound batch is in any source that could be vouched for: there is no log to make"
     return DecodeError(reason, path=copies[0].directory)
 
 
-def _empty_at(copy: PartitionCopy) -> int | None:
+def _known_end(copy: PartitionCopy, log: VouchedPartition) -> int:
+    """Return the offset up to which a log is known to have gone, exclusive: an epoch begins where the log ended."""
+    return max([copy.known_end, *(each.start_offset for each in log.checkpoint[-1:])])
+
+
+def _empty_at(copy: PartitionCopy, log: VouchedPartition) -> int | None:
     """Return where a log without records begins and ends, as after all were deleted; None if it has lost some.
 
-    A crash may leave an empty file, too. So its high watermark must be known, and not be after it.
+    A crash may leave an empty file, too. So its high watermark must be known, and nothing may be known to be after it.
     """
-    if len(copy.segments) != 1 or not 0 < copy.high_watermark <= copy.segments[0].base_offset:
+    if len(copy.segments) != 1 or copy.high_watermark == 0 or _known_end(copy, log) > copy.segments[0].base_offset:
         return None
     with FileSource(f"{copy.directory}/{copy.segments[0].file}") as source:
         return None if source.size() else copy.segments[0].base_offset
@@ -296,10 +325,10 @@ def _empty_at(copy: PartitionCopy) -> int | None:
 
 def _has_lost_end(copy: PartitionCopy, log: VouchedPartition) -> bool:
     """Whether a copy may have had records after the last one that can be vouched for."""
-    if not log.runs and _empty_at(copy) is not None:
+    if not log.runs and _empty_at(copy, log) is not None:
         return False
     end = log.runs[-1].end_offset if log.runs else 0
-    if copy.high_watermark > end:
+    if _known_end(copy, log) > end:
         return True
     if not copy.segments:
         return False

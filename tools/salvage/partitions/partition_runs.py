@@ -182,10 +182,10 @@ def _is_sound(batch: RecordBatch, base_offset: int, next_base_offset: int | None
         return False
     if next_base_offset is not None and batch.next_offset > next_base_offset:
         return False
-    before = batch.base_offset - 1
+    before, last = batch.base_offset - 1, batch.last_offset
     try:
         for record in batch.records(check_crc=False):
-            if not before < record.offset <= batch.last_offset:
+            if not before < record.offset <= last:
                 return False
             before = record.offset
     except DecodeError:

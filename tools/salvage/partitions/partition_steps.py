@@ -2,10 +2,13 @@
 """The two steps of ``raftlog salvage --partition``: a plan, and a new log directory with the partition."""
 
 import argparse
+import os
+from collections.abc import Iterator
 
 import attrs
 
 from raftlog.errors import RepairRefusedError, SourceChangedError
+from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.records.files.file_names import DirectoryName, parse_directory_name
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
@@ -46,8 +49,10 @@ def plan_partition_step(given: argparse.Namespace) -> Fact:
     check_is_outside(given.plan, sources)
     for source in sources:
         check_is_stopped(source)
-    belief = read_belief(given.metadata, partition, given.processes) if given.metadata else None
-    request = PartitionRequest(partition, belief, tuple(given.metadata), given.step_over, given.assume_topic_id)
+    metadata = tuple(_absolute(each) for each in given.metadata)
+    belief = read_belief(metadata, partition, given.processes, beside=directories) if metadata else None
+    check_is_outside(given.plan, (), _local_directories(belief))
+    request = PartitionRequest(partition, belief, metadata, given.step_over, given.assume_topic_id)
     salvage = plan_partition(sources, request)
     for source in sources:
         check_unchanged(source, reads=False)
@@ -68,7 +73,7 @@ def apply_partition_step(given: argparse.Namespace, plan: RepairPlan) -> Fact:
         RaftLogError: as for ``make_directory``.
     """
     salvage = plan.content_as(PartitionSalvage)
-    target = check_target(given.out, plan.sources)
+    target = check_target(given.out, plan.sources, _local_directories(salvage.belief))
     check_sources(plan.sources)
     if salvage.belief is not None:
         _check_belief(salvage, salvage.belief, given.processes)
@@ -88,6 +93,17 @@ def apply_partition_step(given: argparse.Namespace, plan: RepairPlan) -> Fact:
         "findings": finding_members(findings),
     }
     return Fact(made_words(salvage, target, findings), "partition_salvaged", members)
+
+
+def _absolute(path: str) -> str:
+    """Return a path of metadata as a plan has it, which may be carried out from elsewhere."""
+    found = local_or_remote(path)
+    return found if is_remote(found) else os.path.abspath(found)  # noqa: PTH100 - links are not followed
+
+
+def _local_directories(belief: Belief | None) -> Iterator[str]:
+    """Yield the log directories on this machine that metadata were read from."""
+    return (each for each in (() if belief is None else belief.read_from) if not is_remote(each))
 
 
 def _check_belief(salvage: PartitionSalvage, belief: Belief, processes: int) -> None:

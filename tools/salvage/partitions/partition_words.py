@@ -38,8 +38,8 @@ def plan_words(salvage: PartitionSalvage, sources: Sequence[Source], plan_path: 
     yield from _log_lines(salvage, sources)
     yield from _compaction_lines(salvage)
     yield from _gap_lines(salvage)
-    yield from _loss_lines(salvage)
     yield from (f"Lost: {line}" for line in salvage.elsewhere)
+    yield from _loss_lines(salvage)
     yield from (_conflict_line(each, sources) for each in salvage.conflicts)
     for each in salvage.left_out:
         yield f"Left out: {sources[each.source].path(salvage.partition)}: {each.reason}."
@@ -105,7 +105,8 @@ def _gap_lines(salvage: PartitionSalvage) -> Iterator[str]:
 
 def _loss_lines(salvage: PartitionSalvage) -> Iterator[str]:
     if not salvage.losses:
-        yield "Lost: nothing else that a source shows." if salvage.open_gaps else "Lost: nothing that a source shows."
+        is_all = not (salvage.open_gaps or salvage.elsewhere)
+        yield "Lost: nothing that a source shows." if is_all else "Lost: nothing else that a source shows."
     for loss in salvage.losses[:_MOST_LINES]:
         size = f" ({loss.size_bytes:,} bytes)" if loss.size_bytes else ""
         yield f"Lost: {offsets_text(loss.start_offset, loss.end_offset)}{size}: {loss.reason}."
@@ -174,9 +175,16 @@ def made_words(salvage: PartitionSalvage, out: str, findings: Sequence[Finding])
         " delete the .kafka_cleanshutdown of that log directory: Kafka then reads the log through, and knows its"
         " producers."
     )
+    log_start = max(salvage.start_offset, salvage.log_start)
     yield (
-        f"If log-start-offset-checkpoint there has {salvage.partition} with an offset above {salvage.start_offset},"
-        " remove the line, and count one less in the second line of the file: Kafka deletes what is below it."
+        f"If log-start-offset-checkpoint there has {salvage.partition} with an offset above {log_start}, remove the"
+        " line, and count one less in the second line of the file: Kafka deletes what is below it."
+    )
+    yield (
+        "Start that broker before the others, and look that it leads the partition (kafka-topics.sh --describe): if a"
+        " shorter or damaged replica leads, this one is truncated to it, whatever the ISR says. Then let each other"
+        " broker fetch the partition anew, as Kafka does not mend what is damaged there: stop it, move its"
+        f" {salvage.partition} out of its log directories, start it, and wait until it is in the ISR."
     )
     if salvage.topic_id is None:
         yield _NO_TOPIC_ID
