@@ -111,6 +111,20 @@ def test_what_another_copy_knows_to_be_committed_is_named(tmp_path: Path) -> Non
     assert "Lost: nothing else" in text
 
 
+def test_what_may_have_been_before_the_base_is_named_once(tmp_path: Path) -> None:
+    """It is lost if the base's own file has bytes of it; else it may have been deleted, if another copy has a file."""
+    damaged = disk(tmp_path / "0", LOG, 0).source(0)
+    found = plan(BELIEF, damaged)
+    assert (lost(found), found.open_gaps) == ([(0, 10)], ())
+    base = disk(tmp_path / "1", LOG, lost=(0,), rolls=(2,))
+    base.has_checkpoint = False
+    other = disk(tmp_path / "2", LOG, 0, 1, rolls=(2,)).source(1)
+    for start, gaps in ((None, ((0, 20),)), (19, ((19, 20),)), (20, ())):
+        found = plan(BELIEF, base.source(0, log_start=start), other)
+        assert (lost(found), found.open_gaps, found.start_offset) == ([], gaps, 20)
+    assert plan(BELIEF, base.source(0)).open_gaps == ()
+
+
 # Files of a compaction that was killed
 
 
