@@ -125,6 +125,19 @@ def test_what_may_have_been_before_the_base_is_named_once(tmp_path: Path) -> Non
     assert plan(BELIEF, base.source(0)).open_gaps == ()
 
 
+@pytest.mark.parametrize(("high_watermark", "is_used"), [(None, False), (59, False), (60, True), (61, False)])
+def test_the_end_of_the_log_vouches_for_the_last_batch(
+    high_watermark: int | None, is_used: bool, tmp_path: Path
+) -> None:
+    """It is alone after damage, or after a gap of a compacted log: it has its place if it ends where the log does."""
+    source = disk(tmp_path / "0", LOG, 4).source(0, high_watermark=high_watermark)
+    found = plan(BELIEF, source, steps_over=True)
+    assert (spans(found)[-1][2], bool(found.doubted)) == (60 if is_used else 40, not is_used)
+    source = disk(tmp_path / "1", [*LOG[:4], LOG[5]]).source(0, high_watermark=high_watermark)
+    found = plan(COMPACTED, source)
+    assert (found.end_offset, bool(found.doubted)) == (60 if is_used else 40, not is_used)
+
+
 # Files of a compaction that was killed
 
 
