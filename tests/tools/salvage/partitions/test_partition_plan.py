@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a partition's plan is of its published schema."""
+"""The file of a partition's plan is of its published schema, and is carried out completely, or not at all."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,10 @@ from jsonschema import Draft202012Validator
 
 from raftlog.records.files.checkpoint_files import PartitionOffset, write_offset_checkpoint
 from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
+from raftlog.tools.salvage.partitions import partition_steps
 from tests.checkout import ROOT
+from tests.tools.console import Outcome, run
+from tests.tools.repair.failing_disk import FailingDisk, Failure, check_all_or_nothing, each_failure
 from tests.tools.salvage.partitions.test_partition_salvage import TRUTH, TXN, brokers, metadata, planned, spoil
 from tests.tools.salvage.salvaged import content
 from tests.tools.state.made_metadata import ORDERS
@@ -85,3 +88,21 @@ def _members(plan: dict[str, Any], place: tuple[str, ...]) -> dict[str, Any]:
     for name in place:
         plan = plan[name]
     return plan
+
+
+@each_failure
+def test_a_failure_at_any_operation_leaves_nothing(
+    failure: Failure, exit_code: int, stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the last operation has succeeded, nothing has the final name, nothing else stays, and sources are whole."""
+    copies = brokers(tmp_path / "quorum", 1, 2)
+    for copy, batch in zip(copies, TRUTH[2:], strict=False):
+        spoil(copy, batch.base_offset)
+    controller = metadata(tmp_path / "quorum")
+    planned(*copies, file=tmp_path / "plan", options=("--metadata", controller))
+
+    def apply_on(disk: FailingDisk, new: Path) -> Outcome:
+        monkeypatch.setattr(partition_steps, "LocalFileSystem", lambda: disk)
+        return run("salvage", "--apply", tmp_path / "plan", "--out", new, "--format", "jsonl", "-j1")
+
+    check_all_or_nothing(tmp_path, failure, exit_code, stride, apply_on, least=20)
