@@ -85,9 +85,11 @@ class Ground:
             for path in self.files(f"*/{METADATA}/00000000000000000000.log")
             if "n101" not in path.relative_to(self.root).parts
         )
-        for directory in self.root.iterdir():
+        away = away_from(self.root)
+        away.mkdir(exist_ok=True)  # Of two faults, either may take them away.
+        for directory in list(self.root.iterdir()):
             if directory != kept:
-                shutil.rmtree(directory)
+                directory.rename(away / directory.name)
         return kept
 
     def data_logs(self) -> str:
@@ -111,6 +113,11 @@ def has_batches(path: Path, least: int) -> bool:
     return position <= len(data)
 
 
+def away_from(root: Path) -> Path:
+    """Return where log directories are that were taken away from a ground: there, they need not be copied again."""
+    return root.with_name(f"{root.name}-away")
+
+
 class CleanCopy:
     """A clean copy of a ground's source, which can be made clean again.
 
@@ -132,6 +139,12 @@ class CleanCopy:
 
     def restore(self) -> None:
         """Make it clean: copy changed and missing files again, and remove new ones."""
+        away = away_from(self.root)
+        if away.exists():
+            for directory in list(away.iterdir()):
+                shutil.rmtree(self.root / directory.name, ignore_errors=True)
+                directory.rename(self.root / directory.name)
+            away.rmdir()
         for path in sorted(self.root.rglob("*"), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 if not (self._source / path.relative_to(self.root)).is_dir():
