@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 KERNEL := .venv/.kernel
+KERNEL_SOURCES := records/kernel.py records/crc_instruction.pxd records/python_objects.pxd setup.py
 PYTEST := $(BIN)/python -m pytest
 DOOR := tools/pyspark_raftlog
 
@@ -116,11 +117,12 @@ $(DEMO): pyproject.toml | python
 $(READY): pyproject.toml $(DOOR)/__init__.py | python
 	@echo "setting up .venv with $(PYTHON), which takes a few minutes ..." >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@test -z "$$(find $(KERNEL_SOURCES) -newer $(DEMO) 2>&1)" && test -e records/_kernel.*.so && export RAFTLOG_KERNEL_IS_BUILT=1; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@site_packages=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
 	mkdir -p "$$site_packages/pyspark_raftlog" && cp $(DOOR)/*.py "$$site_packages/pyspark_raftlog" # else Spark overlooks it
 	@touch $(DEMO) $@
 
-$(KERNEL): records/kernel.py records/crc_instruction.pxd records/python_objects.pxd setup.py | $(READY)
+$(KERNEL): $(KERNEL_SOURCES) | $(READY)
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@

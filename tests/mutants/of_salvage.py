@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.offsets import EpochEntry
 from raftlog.tools.salvage import choosing, identity, longest_log, planning, runs, vouching, winning
 from raftlog.tools.salvage.merging import Stretch, _Merging
 from raftlog.tools.salvage.salvage_plan import Owner
@@ -15,6 +16,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, swapped
 LONGEST: Final = "tests/tools/salvage/test_longest_log.py"
 EMPTY: Final = "tests/tools/salvage/test_empty_sources.py"
 SALVAGE: Final = "tests/tools/salvage/test_salvage.py"
+VOUCHING: Final = "tests/tools/salvage/test_vouching.py"
 
 
 def _all_vouched(given: Any, _: Any) -> VouchedLog:
@@ -77,7 +79,29 @@ def _by_id_alone(right: Wrong) -> Wrong:
     return plan_owner
 
 
+def _without_an_end(right: Wrong) -> Wrong:
+    return lambda run, entries: right(run, [*entries, EpochEntry(run.epoch + 1, run.end_offset)])
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-salvage-last-epoch",
+        "an epoch that has no end in the checkpoint vouches for no batch after its first one",
+        "LeaderEpochFileCache: the entry of an epoch may be lost with the power",
+        swapped(vouching, "_is_of_its_epoch", _without_an_end),
+        (VOUCHING,),
+    ),
+    Mutant(
+        "R-salvage-checkpoint",
+        "a batch between two entries of the checkpoint is taken, though nothing else says its epoch",
+        "LeaderEpochFileCache#epochForOffset",
+        swapped(
+            vouching,
+            "_is_of_its_epoch",
+            lambda right: lambda run, entries: run.opens_with_leader and right(run, entries),
+        ),
+        (VOUCHING,),
+    ),
     Mutant(
         "R-salvage-header",
         "the base offset and the epoch of a batch follow from something else",

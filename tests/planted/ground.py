@@ -85,9 +85,11 @@ class Ground:
             for path in self.files(f"*/{METADATA}/00000000000000000000.log")
             if "n101" not in path.relative_to(self.root).parts
         )
-        for directory in self.root.iterdir():
+        away = _away_from(self.root)
+        away.mkdir(exist_ok=True)  # Of two faults, either may take them away.
+        for directory in list(self.root.iterdir()):
             if directory != kept:
-                shutil.rmtree(directory)
+                directory.rename(away / directory.name)
         return kept
 
     def data_logs(self) -> str:
@@ -111,6 +113,20 @@ def has_batches(path: Path, least: int) -> bool:
     return position <= len(data)
 
 
+def put_back(root: Path) -> None:
+    """Put back the log directories that were taken away from a ground, in place of any that are there by now."""
+    away = _away_from(root)
+    if away.exists():
+        for directory in list(away.iterdir()):
+            shutil.rmtree(root / directory.name, ignore_errors=True)
+            directory.rename(root / directory.name)
+        away.rmdir()
+
+
+def _away_from(root: Path) -> Path:
+    return root.with_name(f"{root.name}-away")
+
+
 class CleanCopy:
     """A clean copy of a ground's source, which can be made clean again.
 
@@ -132,6 +148,7 @@ class CleanCopy:
 
     def restore(self) -> None:
         """Make it clean: copy changed and missing files again, and remove new ones."""
+        put_back(self.root)
         for path in sorted(self.root.rglob("*"), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 if not (self._source / path.relative_to(self.root)).is_dir():

@@ -177,7 +177,7 @@ def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:
     Raises:
         StorageError: a file cannot be read.
     """
-    logs = [vouch(_runs(each), frozenset(each.checkpoint)) for each in replicas]
+    logs = [vouch(_runs(each), each.checkpoint) for each in replicas]
 
     def are_equal(one: NumberedRun, other: NumberedRun) -> bool:
         pieces = [_bytes(f"{replicas[number].directory}/{run.file}", run) for number, run in (one, other)]

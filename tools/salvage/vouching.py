@@ -56,12 +56,12 @@ class VouchedLog:
     doubted: tuple[Run, ...]
 
 
-def vouch(runs: Iterable[Run], checkpoint: Collection[EpochEntry]) -> VouchedLog:
+def vouch(runs: Iterable[Run], checkpoint: Sequence[EpochEntry]) -> VouchedLog:
     """Divide the runs of one log.
 
     Args:
         runs: in the order of its files and their bytes.
-        checkpoint: the entries of its ``leader-epoch-checkpoint``, if that can be read.
+        checkpoint: the entries of its ``leader-epoch-checkpoint``, ascending; empty if it cannot be read.
     """
     kept: list[_Chain] = []
     doubted: list[Run] = []
@@ -93,7 +93,7 @@ def _follows(before: Run, after: Run) -> bool:
     return is_linked and before.epoch == after.epoch and not after.opens_with_leader
 
 
-def _push(chain: _Chain, kept: list[_Chain], doubted: list[Run], checkpoint: Collection[EpochEntry]) -> None:
+def _push(chain: _Chain, kept: list[_Chain], doubted: list[Run], checkpoint: Sequence[EpochEntry]) -> None:
     """Add a chain to those that agree with each other: of two that do not, the one with more support stays."""
     weight = _weight(chain, checkpoint)
     while kept and not _agree(kept[-1][-1], chain[0]):
@@ -115,12 +115,12 @@ def _agree(before: Run, after: Run) -> bool:
     return after.epoch == before.epoch or after.start_offset > before.end_offset
 
 
-def _weight(chain: _Chain, checkpoint: Collection[EpochEntry]) -> int:
+def _weight(chain: _Chain, checkpoint: Sequence[EpochEntry]) -> int:
     """How much supports a chain: its batches, and an entry of the checkpoint; nothing if it is alone among damage."""
     first, count = chain[0], sum(run.batch_count for run in chain)
     if count == 1 and not (first.is_linked_before or first.is_linked_after):
         return 0
-    return count + (EpochEntry(first.epoch, first.start_offset) in checkpoint)
+    return count + _is_of_its_epoch(first, checkpoint)
 
 
 def _with_neighbours(runs: Sequence[Run]) -> Iterator[tuple[Run, Run | None, Run | None]]:
@@ -135,18 +135,27 @@ def _with_neighbours(runs: Sequence[Run]) -> Iterator[tuple[Run, Run | None, Run
         )
 
 
-def _is_certain(run: Run, before: Run | None, after: Run | None, checkpoint: Collection[EpochEntry]) -> bool:
+def _is_certain(run: Run, before: Run | None, after: Run | None, checkpoint: Sequence[EpochEntry]) -> bool:
     if run.batch_count > 1:
         return True  # Each has a neighbour, with the same epoch.
     if not (run.is_linked_before or run.is_linked_after):
         return False
     if any(each is not None and each.epoch == run.epoch for each in (before, after)):
         return True
-    if not run.opens_with_leader:
-        return False
-    if EpochEntry(run.epoch, run.start_offset) in checkpoint:
+    if _is_of_its_epoch(run, checkpoint):
         return True
-    return before is not None and after is not None and (before.epoch + 1, after.epoch - 1) == (run.epoch, run.epoch)
+    is_between = before is not None and after is not None and before.epoch + 1 == run.epoch == after.epoch - 1
+    return run.opens_with_leader and is_between
+
+
+def _is_of_its_epoch(run: Run, checkpoint: Sequence[EpochEntry]) -> bool:
+    """Whether a checkpoint says so: the epoch begins with the run, or began before it, and the next one after it."""
+    later = bisect.bisect_right(checkpoint, run.start_offset, key=lambda entry: entry.start_offset)
+    if not later or checkpoint[later - 1].epoch != run.epoch:
+        return False
+    if run.opens_with_leader:
+        return checkpoint[later - 1].start_offset == run.start_offset
+    return later < len(checkpoint) and run.end_offset <= checkpoint[later].start_offset
 
 
 # Second copies

@@ -180,9 +180,10 @@ class Disk:
         """Damage a batch: its bytes, its base offset, its epoch; or lose it, its whole file, or all from it on."""
         number %= len(self.log)
         name, position = self.place(number)
-        if name not in self.contents or self._is_gone(name, position):
+        size = len(self.log[number].data)
+        if name not in self.contents or position + size > len(self.contents[name]):
             return
-        data, size = self.contents[name], len(self.log[number].data)
+        data = self.contents[name]
         match kind:
             case "byte":
                 data[position + 21 + amount % (size - 21)] ^= 1 << amount % 5
@@ -208,9 +209,6 @@ class Disk:
                 del self.contents[name]
                 self.intact -= set(self.files[name])
         self.intact.discard(number)
-
-    def _is_gone(self, name: str, position: int) -> bool:
-        return position + 61 > len(self.contents[name])
 
     def written(self, node_id: int | None = None) -> ReplicaFiles:
         """Write the files."""

@@ -17,7 +17,8 @@ def vouched(disk: Disk) -> set[int]:
         is_last_of_file = number + 1 in disk.intact and disk.place(number + 1)[1] == 0
         has_place = bool(in_file) or is_first or is_last_of_file
         same_epoch = any(disk.log[each].epoch == batch.epoch for each in beside)
-        if has_place and (same_epoch or (batch.is_leader_change and disk.has_checkpoint)):
+        is_bounded = batch.is_leader_change or disk.log[-1].epoch > batch.epoch
+        if has_place and (same_epoch or (is_bounded and disk.has_checkpoint)):
             found.add(number)
     return found
 

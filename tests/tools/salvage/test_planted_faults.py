@@ -13,7 +13,7 @@ import pytest
 from raftlog.records.batches.batch import RecordBatch
 from tests.golden_files import GOLDEN
 from tests.planted.faults import FAULTS
-from tests.planted.ground import SOURCES, CleanCopy, Ground
+from tests.planted.ground import SOURCES, CleanCopy, Ground, put_back
 from tests.tools.repair.repaired import LOG, batches, everything
 from tests.tools.salvage.salvaged import apply, content, plan
 
@@ -41,8 +41,9 @@ def check(names: Sequence[str], ground: str, tmp_path: Path) -> None:
     CleanCopy(ground, root)
     for name in names:
         FAULTS[name].plant(Ground(root, name))
+        put_back(root)  # Where the fault was planted in one directory alone.
         for node in nodes:
-            if not (root / node).is_dir():  # The fault was planted in one directory alone.
+            if not (root / node).is_dir():
                 shutil.copytree(golden / node, root / node)
     before = everything(root)
 
