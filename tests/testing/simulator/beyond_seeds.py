@@ -18,7 +18,7 @@ BEYOND: Final = {
         *("R12", "R13", "R13-vote", "W3-one-copy", "W3-refused", "W3-leads", "K27-order", "R-untimely"),
         *("R-epoch-without-records-in-files", "S-interrupted", "K34-order", "W1-early"),
     ),
-    "checks of the log and of the core against what they are never given: no check has struck in 18 schedules": (
+    "checks of what the log and the core are never given: counted in 18 schedules or more, none has struck": (
         *("K21-crc", "K21-epoch", "K21-gap", "K21-order", "K1", "K1-fenced", "K24", "R3", "R3-truncation"),
         *("K27-uncommitted", "R22", "R24", "R7"),
     ),
