@@ -15,7 +15,7 @@ from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.text_width import fit_lines
 from raftlog.tools.terminal.value_text import counted, time_text
 
-_TITLES: Final = {
+TITLES: Final = {
     "partition": ("Partitions", "PARTITION"),
     "type": ("Types of records", "TYPE"),
     "key": ("Prefixes of keys", "PREFIX"),
@@ -23,6 +23,7 @@ _TITLES: Final = {
     "codec": ("Codecs", "CODEC"),
     "hour": ("Hours by the greatest timestamp of batches, UTC", "HOUR"),
 }
+"""The title of each grouping, and the name of its column."""
 _BAR_WIDTH: Final = 40
 
 
@@ -103,7 +104,7 @@ def _size_lines(sizes: SizeSummary) -> Iterator[str]:
 
 
 def _group_lines(name: str, groups: Groups, most: int) -> Iterator[str]:
-    title, column = _TITLES[name]
+    title, column = TITLES[name]
     found = groups.rows()
     rest = len(found) - most
     yield f"{title}: {len(found)}{'' if groups.is_exact else ' and more'}"
