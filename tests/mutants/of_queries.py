@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import pyarrow.dataset as ds
 
-from raftlog.tools.querying import database
+from raftlog.tools.querying import database, hidden_values, statements
 from raftlog.tools.querying.bounds import Filter
 from raftlog.tools.querying.scans import Damage, Logs
 from raftlog.tools.querying.views import schema_of
@@ -17,6 +17,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 BOUNDS: Final = "tests/tools/querying/test_bounds.py"
 SCANS: Final = "tests/tools/querying/test_scans.py"
 QUERY: Final = "tests/tools/querying/test_query.py"
+HIDDEN: Final = "tests/tools/querying/test_hidden_values.py"
 DATABASE: Final = "tests/tools/querying/test_database.py"
 
 
@@ -76,7 +77,37 @@ def _prepared_in_the_main_thread() -> None:
     vars(database)["ThreadPoolExecutor"] = _InThisThread
 
 
+def _unreadable_is_secret(right: Wrong) -> Wrong:
+    return lambda value, **_: right(value)
+
+
+def _at_each_semicolon(text: str) -> tuple[list[str], str]:
+    *found, rest = text.split(";")
+    return found, rest
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-query-secret",
+        "a query shows no secret unless it is asked for",
+        "the view records, which showed salts and keys while metadata did not",
+        instead(hidden_values, "with_hidden_secrets", lambda batch, _: batch),
+        (f"{HIDDEN}::test_what_only_starts_like_a_secret", f"{HIDDEN}::test_no_secret_is_written"),
+    ),
+    Mutant(
+        "R-query-hides-data",
+        "a user's value that only starts like a secret is shown",
+        "DECISIONS.md, 84",
+        swapped(hidden_values, "may_be_secret", _unreadable_is_secret),
+        (f"{HIDDEN}::test_what_only_starts_like_a_secret",),
+    ),
+    Mutant(
+        "R-query-semicolon",
+        "text and comments may have a semicolon",
+        "the shell, which split there",
+        instead(statements, "split_statements", _at_each_semicolon),
+        ("tests/tools/querying/test_statements.py::test_a_script_is_split_as_duckdb_does",),
+    ),
     Mutant(
         "R-query-first-offset",
         "the first offset that a filter admits is read",

@@ -7,8 +7,11 @@ from typing import Any, Final
 import attrs
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.window import ByteSource
 from raftlog.records.files.file_names import SEGMENT_KINDS, FileState
-from raftlog.tools.auditing.evidence import FileEvidence
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.survey import bounded_source
+from raftlog.tools.auditing.survey.bounded_source import BoundedSource
 from raftlog.tools.free import left_overs, raft_logs
 from raftlog.tools.free.disk_usage import DiskFile, FreedBytes
 from raftlog.tools.free.left_overs import PartitionNames
@@ -57,6 +60,10 @@ def _within_the_limit(right: Callable[..., None]) -> Callable[..., None]:
             right(self, key, values)
 
     return add
+
+
+def _as_long_as_listed(task: SurveyTask, opened: ByteSource) -> BoundedSource:
+    return BoundedSource(opened, task.size_bytes)
 
 
 MUTANTS: Final = (
@@ -150,6 +157,13 @@ MUTANTS: Final = (
         "LogCleaner's offset map",
         missing(OverwrittenKeys, "_add_keys"),
         ("tests/tools/stats/test_keys.py::test_overwritten_records_are_those_before_the_last_of_a_key",),
+    ),
+    Mutant(
+        "R-stats-pipe",
+        "a pipe, which has no size, is read to its end",
+        "stats, which found nothing in a pipe",
+        instead(bounded_source, "as_listed", _as_long_as_listed),
+        ("tests/tools/test_piped_paths.py::test_a_pipe_has_what_its_file_has",),
     ),
     Mutant(
         "R-stats-limit",

@@ -105,6 +105,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "stats no log": ("stats", "{logs}"),
     "stats damaged": ("stats", "{damaged}"),
     "stats lines": ("stats", "{segment}", "--format", "json"),
+    "stats report": ("stats", "{segment}", "--report", "{logs}/report.html"),
     "stats by": ("stats", "{node}", "--by", ODD),
     "stats prefix": ("stats", "{segment}", "--key-prefix", ODD),
     "stats missing": ("stats", "{logs}/missing"),

@@ -20,6 +20,7 @@ from raftlog.tools.auditing.survey.quorum_tasks import quorum_task
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.input.inputs import check_names_segments
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import LOG_PATHS_HELP, add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -154,9 +155,10 @@ def read_quorum_files(given: argparse.Namespace, program: str) -> QuorumFiles:
         program: says what is reported.
 
     Raises:
-        RaftLogError: a package of an extra is not installed.
+        RaftLogError: a path is that of an index; or a package of an extra is not installed.
     """
     prepare_to_survey()
+    check_names_segments(given.paths)
     from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
 
     looks = look_twice(functools.partial(_tasks, given.paths), lambda tasks: survey_all(tasks, given.processes))

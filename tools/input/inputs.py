@@ -23,6 +23,8 @@ from raftlog.storage.reading.file_source import STANDARD_INPUT, open_source
 
 RECORD_KINDS: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 """The kinds of files that contain batches."""
+INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+"""The kinds of files that are surveyed together with their segment."""
 LARGEST_SMALL_FILE_BYTES: Final = 16 * 1024 * 1024
 """Larger files are not read as small files: a checkpoint of a hundred thousand partitions has a few MiB."""
 _KINDS_BY_SUFFIX: Final = {kind.value: kind for kind in (*SEGMENT_KINDS, FileKind.SNAPSHOT)}
@@ -131,16 +133,43 @@ def _meant(listing: DirectoryListing, path: str, *, all_kinds: bool) -> Iterator
             yield StorageError(path, "open", "no file matches")
         yield from find_files(matches, all_kinds=all_kinds)
     else:
-        yield input_file(path)
+        file = input_file(path)
+        is_piped = file.kind is None and _kind_of(listing, path) is EntryKind.OTHER
+        yield InputFile(path, FileKind.LOG) if is_piped else file
+
+
+def check_names_segments(paths: Iterable[str]) -> None:
+    """Refuse an index whose segment is not named too, for what reads no indexes.
+
+    Args:
+        paths: as for ``find_files``.
+
+    Raises:
+        StorageError: there is one.
+    """
+    named = set(map(local_or_remote, paths))
+    for path in sorted(named):
+        file = input_file(path)
+        if file.kind in INDEX_KINDS and file.sibling(FileKind.LOG) not in named:
+            raise StorageError(path, "read", "an index has no batches: name the segment beside it, or the directory")
 
 
 def _is_directory(listing: DirectoryListing, path: str) -> bool:
+    return _kind_of(listing, path) is EntryKind.DIRECTORY
+
+
+def _kind_of(listing: DirectoryListing, path: str) -> EntryKind | None:
+    """Return what a path leads to; None if that is not known.
+
+    Raises:
+        StorageError: a remote file system cannot be reached, or has no such file.
+    """
     try:
-        return listing.status(path).kind is EntryKind.DIRECTORY
+        return listing.status(path).kind
     except StorageError:
         if is_remote(path):
             raise
-        return False
+        return None
 
 
 def input_file(path: str, *, was_listed: bool = False) -> InputFile:

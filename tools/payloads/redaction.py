@@ -53,10 +53,12 @@ def may_show_secret(type_name: str, message_json: str) -> bool:
     return type_name in _SECRET_TYPE_NAMES
 
 
-def may_be_secret(value: bytes | None) -> bool:
+def may_be_secret(value: bytes | None, *, if_unreadable: bool = True) -> bool:
     """Whether some bytes are a metadata record with a secret, whatever their topic.
 
-    Bytes that start like such a record but cannot be read as one count as secret too.
+    Args:
+        value: the value of a record.
+        if_unreadable: whether bytes that start like such a record, but cannot be read as one, count as secret too.
     """
     if value is None or len(value) < 3 or value[0] != 1 or value[1] not in SECRET_API_KEYS:
         return False
@@ -65,4 +67,4 @@ def may_be_secret(value: bytes | None) -> bool:
     try:
         return redacted(read_metadata_record(value))[1]
     except DecodeError:
-        return True
+        return if_unreadable

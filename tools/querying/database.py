@@ -7,6 +7,7 @@ temporary directory, which is new and empty, and is removed at the end.
 """
 
 import contextlib
+import os
 import queue
 import re
 import threading
@@ -38,6 +39,11 @@ _CUT: Final = "..."
 _CHECK: Final = "EXPLAIN\n"
 """With this before it, a query is checked and not run; it is a line of its own."""
 _BARE_OFFSET: Final = re.compile(r"(?<![\w.\"'])offset\b(?![\"'])", re.IGNORECASE)
+_OF_MEMORY: Final = re.compile(r"\s*Possible solutions:.*", re.DOTALL)
+"""What DuckDB advises when its memory does not suffice: settings that queries cannot change."""
+_MORE_MEMORY: Final = "; a greater --memory-limit helps, or fewer columns or rows to sort, join or group"
+MEMORY_OF_THREAD: Final = 256 * 1024 * 1024
+"""In bytes: with less for each thread, DuckDB fails to sort records that do not fit in memory, as measured."""
 _ADVICE: Final = '; OFFSET is a word of SQL: write the column as "offset" or records.offset'
 
 
@@ -46,7 +52,8 @@ class Database:
 
     Args:
         views: what queries may read, by name: data sets or tables of Arrow.
-        memory_limit: in bytes, for DuckDB's own memory; what exceeds it goes to the temporary directory.
+        memory_limit: in bytes, for DuckDB's own memory; what exceeds it goes to the temporary directory. It decides how
+            many threads there are.
         temporary_directory: an empty directory.
 
     Raises:
@@ -54,7 +61,11 @@ class Database:
     """
 
     def __init__(self, views: Mapping[str, Any], memory_limit: int, temporary_directory: str) -> None:
-        settings: dict[str, Any] = {"memory_limit": f"{memory_limit}B", "temp_directory": temporary_directory}
+        settings: dict[str, Any] = {
+            "memory_limit": f"{memory_limit}B",
+            "temp_directory": temporary_directory,
+            "threads": thread_count(memory_limit),
+        }
         self._views = dict(views)
         try:
             with ThreadPoolExecutor(1) as threads:
@@ -84,6 +95,8 @@ class Database:
 
     def _check(self, sql: str) -> None:
         """Check a statement, and find its errors while DuckDB still says where they are."""
+        if not sql.isascii() and sql.encode("utf-8", "replace").decode() != sql:
+            raise QueryError("the SQL is not valid UTF-8")
         try:
             statements = self._connection.extract_statements(sql)
         except duckdb.Error as error:
@@ -149,6 +162,12 @@ class Database:
             put(None)
 
 
+def thread_count(memory_limit: int) -> int:
+    """Return how many threads a memory limit (bytes) allows for, at most one per processor."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, memory_limit // MEMORY_OF_THREAD))
+
+
 def _connection(settings: dict[str, Any], views: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
     """Make a database and its views.
 
@@ -177,6 +196,8 @@ def told(message: str, sql: str = "", lines_before: int = 0) -> str:
         sql: the query.
         lines_before: how many lines precede the query in what DuckDB was given.
     """
+    if message.startswith("Out of Memory Error"):
+        message = _OF_MEMORY.sub(_MORE_MEMORY, message)
     found = _PLACE.search(message)
     if found is None:
         return " ".join(message.split())

@@ -23,7 +23,8 @@ from raftlog.tools.terminal.standard_error import say
 FORMATS: Final = ("table", "csv", "jsonl", "parquet")
 _PROGRAM: Final = "raftlog query"
 _DEFAULT_MEMORY: Final = "1G"
-_LEAST_MEMORY: Final = 16 * 1024 * 1024
+_LEAST_MEMORY: Final = 256 * 1024 * 1024
+"""In bytes: what one thread of DuckDB needs to sort more than it can keep. Source: ``database.MEMORY_OF_THREAD``."""
 _LARGEST_MEASURE: Final = 32 * 1024 * 1024 - 64 * 1024
 """In bytes: with what the block itself needs, glibc regards none above 32 MiB."""
 _VIEWS: Final = "batches, records, control, metadata, voters, epochs and findings"
@@ -68,8 +69,8 @@ def make_parser() -> Parser:
         type=_memory,
         default=_DEFAULT_MEMORY,
         metavar="SIZE",
-        help="the most that DuckDB keeps in memory, such as 500M or 8G; the rest goes to the temporary directory"
-        " (default: %(default)s)",
+        help="the most that DuckDB keeps in memory, such as 500M or 8G, at least 256M, with a thread for each"
+        " 256M; the rest goes to the temporary directory (default: %(default)s)",
     )
     parser.add_argument(
         "--temp-directory",
@@ -77,6 +78,7 @@ def make_parser() -> Parser:
         help="where to make a private directory for what exceeds the limit, which is removed at the end; never inside a"
         " source (default: what TMPDIR says, or else /tmp)",
     )
+    parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
     add_processes_option(parser, "look for findings, voters and epochs")
     return parser
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from raftlog.errors import QueryError
 from raftlog.tools.querying.result_values import NULL, json_members, text_of, values_of
 from raftlog.tools.terminal.json_lines import encode, one_line
 from raftlog.tools.terminal.standard_error import HIDDEN_RANGES, printable
@@ -24,6 +25,8 @@ _MOST_CHARACTERS: Final = 1024 * 1024
 _ROW_GROUP_ROWS: Final = 128 * 1024
 _ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 """The greatest size of a row group of a Parquet file, by either measure."""
+_PLAN: Final = ["explain_key", "explain_value"]
+"""The columns of what ``EXPLAIN`` returns."""
 _QUOTED: Final = re.compile('[",\r\n]|^$|^ | $')
 _HIDDEN: Final = re.compile(
     "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in HIDDEN_RANGES if first > 0x20) + "]"
@@ -42,7 +45,10 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def table_texts(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """Yield a result as a table for people, and the number of its rows."""
+    """Yield a result as a table for people, and the number of its rows; a plan of ``EXPLAIN`` as its own lines."""
+    if schema.names == _PLAN:
+        yield from _plan_texts(batches)
+        return
     numeric = frozenset(index for index, field in enumerate(schema) if _is_numeric(field.type))
     count = 0
     for page in _pages(batches):
@@ -51,6 +57,11 @@ def table_texts(schema: pa.Schema, batches: Batches) -> Iterator[str]:
     if not count:
         yield from (f"{line}\n" for line in table([schema.names]))
     yield f"({count} row{'' if count == 1 else 's'})\n"
+
+
+def _plan_texts(batches: Batches) -> Iterator[str]:
+    for _, plan in itertools.chain.from_iterable(map(_rows, batches)):
+        yield from (f"{printable(line)}\n" for line in text_of(plan).splitlines())
 
 
 def csv_texts(schema: pa.Schema, batches: Batches) -> Iterator[str]:
@@ -80,9 +91,17 @@ TEXTS: Final[dict[str, Texts]] = {"table": table_texts, "csv": csv_texts, "jsonl
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Batches) -> int:
-    """Write a result as a Parquet file, compressed with zstd, and return the number of its rows."""
+    """Write a result as a Parquet file, compressed with zstd, and return the number of its rows.
+
+    Raises:
+        QueryError: Parquet has no form for the type of a column, such as INTERVAL.
+    """
     count = 0
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    try:
+        opened = pq.ParquetWriter(file, schema, compression="zstd")
+    except pa.ArrowNotImplementedError as error:
+        raise QueryError(f"Parquet cannot hold a column: {error}; cast it, such as to VARCHAR") from None
+    with opened as writer:
         for group in _groups(batches):
             writer.write_table(pa.Table.from_batches(group, schema))
             count += sum(map(len, group))

@@ -35,6 +35,8 @@ def text_of(value: Any) -> str:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, pa.MonthDayNano):
+        return interval_text(value)
     if isinstance(value, Mapping | list | tuple):
         return encode({"": json_value(value)})[len('{"":') : -1]
     return str(value)
@@ -49,6 +51,8 @@ def json_value(value: Any) -> Any:
     """Return a value as JSON has it; bytes inside a list are objects with the member ``bytes``."""
     if isinstance(value, Mapping):
         return {key: each for name, inner in value.items() for key, each in json_members(str(name), inner).items()}
+    if isinstance(value, pa.MonthDayNano):
+        return interval_text(value)
     if isinstance(value, list | tuple):
         return [json_value(each) for each in value]
     if isinstance(value, bytes):
@@ -60,6 +64,23 @@ def json_value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     return str(value)
+
+
+def interval_text(value: pa.MonthDayNano) -> str:
+    """Return an interval as DuckDB writes it: ``1 year 2 months 3 days 04:05:06.7``.
+
+    Source: duckdb, ``IntervalToStringCast``.
+    """
+    months, days, nanoseconds = value
+    sign = -1 if months < 0 else 1
+    counts = ((sign * (abs(months) // 12), "year"), (sign * (abs(months) % 12), "month"), (days, "day"))
+    words = [f"{count} {noun}{'' if abs(count) == 1 else 's'}" for count, noun in counts if count]
+    if nanoseconds or not words:
+        seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
+        fraction = f".{rest:09}".rstrip("0") if rest else ""
+        minutes = seconds // 60
+        words.append(f"{'-' * (nanoseconds < 0)}{minutes // 60:02}:{minutes % 60:02}:{seconds % 60:02}{fraction}")
+    return " ".join(words)
 
 
 def _time(ticks: int, per_second: int, zone: str) -> str:

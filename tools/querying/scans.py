@@ -20,6 +20,7 @@ from raftlog.storage.reading.file_source import STANDARD_INPUT, read_file
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
 from raftlog.tools.querying.bounds import Filter
+from raftlog.tools.querying.hidden_values import with_hidden_secrets
 from raftlog.tools.querying.views import LOG_VIEWS, SHOWS_SNAPSHOTS, schema_of
 from raftlog.tools.spark.rows import arrays
 from raftlog.tools.spark.rows.dropped import Dropped
@@ -70,14 +71,16 @@ class Logs:
 
     Args:
         paths: as for ``find_tasks``.
+        redact: whether secrets of metadata records are hidden, in the view ``metadata`` and as values of records.
 
     Raises:
         StorageError: a path does not exist, cannot be read, or is neither a file nor a directory.
         OptionError: a path is a file without batches.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], *, redact: bool = True) -> None:
         paths = tuple(paths)
+        self._redact = redact
         _check_can_be_read_again(paths)
         self._options = SourceOptions(
             paths=paths,
@@ -148,6 +151,7 @@ class Logs:
             read if read.names else pa.schema([whole.field("topic")]),
             mode=DROP_MALFORMED,
             fails_on_loss=False,
+            redact=self._redact,
         )
         is_control = False if view == "records" else None
         ranges = [attrs.evolve(hints, is_control=is_control) for hints in wanted.ranges()]
@@ -156,12 +160,16 @@ class Logs:
             for place in self._places(view, wanted)
             for part, hints in self._parts(place, ranges)
             if wanted.allows_values(**place.values(), file=part.file, isSnapshot=part.is_snapshot)
-            for batch in PartReader(attrs.evolve(request, hints=hints), part, self.damage).batches()
+            for batch in self._read(attrs.evolve(request, hints=hints), part)
         )
         for batch in gathered(found):
             table = pa.Table.from_batches([batch])
             kept = table if expression is None else table.filter(expression)
             yield from kept.select(columns).to_batches()
+
+    def _read(self, request: ReadRequest, part: FilePart) -> Iterator[pa.RecordBatch]:
+        batches = PartReader(request, part, self.damage).batches()
+        return (with_hidden_secrets(batch, part) for batch in batches) if self._redact else batches
 
     def _places(self, view: str, wanted: Filter) -> Iterator["_LogPlace"]:
         for partition in self._listing.partitions:

@@ -31,7 +31,7 @@ class Session:
     """Queries over the same paths.
 
     Args:
-        given: has the paths, the format, the memory limit and the number of processes.
+        given: has the paths, the format, the memory limit, the number of processes, and whether secrets are shown.
         directory: an empty directory for what exceeds the memory limit.
         program: says what was left out.
     """
@@ -67,7 +67,7 @@ class Session:
     @contextlib.contextmanager
     def _result(self, sql: str, tally: Tally) -> Iterator[tuple[pa.Schema, Batches]]:
         """Run a query; at the end, what it left out is reported and added to the tally."""
-        logs = Logs(self._given.paths)
+        logs = Logs(self._given.paths, redact=not self._given.no_redact)
         for problem in logs.problems:
             self._report(problem, tally)
         if logs.is_empty:

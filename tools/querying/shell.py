@@ -3,11 +3,12 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from raftlog.errors import RaftLogError
 from raftlog.tools.querying.session import Session
+from raftlog.tools.querying.statements import split_statements
 from raftlog.tools.querying.views import VIEWS, schema_of
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
@@ -41,7 +42,8 @@ class Shell:
     def run(self) -> int:
         """Run statements until the input ends, and return the exit code of the last one that was not clean.
 
-        A statement ends with ``;`` at the end of a line. Ctrl-C cancels one that runs or that is being written.
+        A statement ends with ``;``, and the last one with the input. Ctrl-C cancels one that runs, with the rest of its
+        line, or that is being written.
         """
         if sys.stdin is None:
             say("standard input is closed", self._session.program)
@@ -50,7 +52,7 @@ class Shell:
         if is_terminal:
             _complete_with(completions)
             say("statements end with ; and Ctrl-D leaves; SHOW TABLES; lists the views", self._session.program)
-        waiting: list[str] = []
+        waiting = ""
         while True:
             try:
                 line = _next_line(is_terminal, _PROMPTS[bool(waiting)])
@@ -58,28 +60,28 @@ class Shell:
                     break
                 if not waiting and line.strip().rstrip(_END).lower() in _LEAVE:
                     return self._exit_code
-                waiting.append(line)
-                if line.rstrip().endswith(_END):
-                    self._run_statement("\n".join(waiting))
-                    waiting = []
+                waiting += f"{line}\n" if waiting or line.strip() else ""
+                if _END in line:
+                    statements, waiting = split_statements(waiting)
+                    self._run(statements)
             except KeyboardInterrupt:
                 if not is_terminal:
                     raise
                 say("cancelled", self._session.program)
-                waiting = []
-        self._run_statement("\n".join(waiting))
+                waiting = ""
+        statements, unfinished = split_statements(f"{waiting}{_END}")
+        self._run([waiting] if unfinished else statements)
         return self._exit_code
 
-    def _run_statement(self, sql: str) -> None:
-        sql = sql.strip().rstrip(_END)
-        if not sql.strip():
-            return
-        try:
-            code = self._session.show(sql)
-        except RaftLogError as error:
-            say(str(error), self._session.program)
-            code = EXIT_ERROR
-        self._exit_code = code or self._exit_code
+    def _run(self, statements: Iterable[str]) -> None:
+        """Run statements in order, also after one that failed, and note the exit code."""
+        for sql in statements:
+            try:
+                code = self._session.show(sql.strip())
+            except RaftLogError as error:
+                say(str(error), self._session.program)
+                code = EXIT_ERROR
+            self._exit_code = code or self._exit_code
 
 
 def completions(before: str, word: str) -> list[str]:

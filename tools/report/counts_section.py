@@ -93,7 +93,7 @@ def volumes(gathering: Gathering) -> Markup | None:
     shown = table("The largest logs, in sound batches", columns, rows, (1, 3, 4, 5, 6))
     rest = gathering.volumes.offered - len(found)
     more = f"{rest:,} smaller logs are not shown. " if rest else ""
-    hint = "raftlog stats counts by type, key, producer, codec and hour, too."
+    hint = "raftlog stats --report draws types, keys, producers, codecs and hours, too."
     return joined([shown, element("p", more + hint, class_="note")])
 
 

@@ -39,6 +39,32 @@ _FEW_LOGS: Final = 3
 _Content = Callable[[], Markup | None]
 
 
+def document(title: str, verdict: Markup, sections: Sequence[tuple[str, Markup]]) -> str:
+    """Return a page: valid Unicode, one file without scripts or external resources.
+
+    Args:
+        title: of the page.
+        verdict: what is said first.
+        sections: in order, each with the words of the link to it.
+    """
+    head = joined(
+        [
+            # The policy is constant, so that its quotes need no escaping.
+            Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("title", f"{title} - raftlog"),
+            element("style", Markup(STYLE)),
+        ]
+    )
+    body = element(
+        "body",
+        definitions(),
+        element("header", verdict, _contents([link for link, _ in sections])),
+        element("main", *(content for _, content in sections)),
+    )
+    return f'{HEAD} {__version__}">{head}</head>\n{body}</html>\n'
+
+
 class Report:
     """Collects the results of an audit as they arrive, and returns them as an HTML page.
 
@@ -88,25 +114,10 @@ class Report:
         title = headline(self._gathering)
         self._faults.clear()
         sections = [
-            (link, _section(f"part-{number}", name, self._attempted(name, content)))
+            (link, section(number, name, self._attempted(name, content)))
             for number, (name, link, content) in enumerate(self._parts(run, finished), 1)
         ]
-        head = joined(
-            [
-                # The policy is constant, so that its quotes need no escaping.
-                Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-                element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-                element("title", f"{title} - raftlog"),
-                element("style", Markup(STYLE)),
-            ]
-        )
-        body = element(
-            "body",
-            definitions(),
-            element("header", self._verdict(title), _contents([link for link, _ in sections])),
-            element("main", *(content for _, content in sections)),
-        )
-        return f'{HEAD} {__version__}">{head}</head>\n{body}</html>\n'
+        return document(title, self._verdict(title), sections)
 
     def _attempted(self, name: str, content: "_Content") -> Markup | None:
         """Return the content of a section; or the error if making it makes raftlog fail."""
@@ -186,7 +197,9 @@ def _contents(names: Sequence[str]) -> Markup:
     return element("nav", element("ul", *(element("li", link) for link in links)), aria_label="On this page")
 
 
-def _section(section_id: str, name: str, content: Markup | None) -> Markup:
+def section(number: int, name: str, content: Markup | None) -> Markup:
+    """Return a section of a page, by its number from 1."""
+    section_id = f"part-{number}"
     return element("section", element("h2", name, id=section_id), content, aria_labelledby=section_id)
 
 

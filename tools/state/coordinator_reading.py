@@ -16,7 +16,7 @@ from raftlog.records.files.file_names import DirectoryState, FileKind, parse_dir
 from raftlog.records.messages.coordinator import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.coordinators.coordinator_state import CoordinatorBatch, CoordinatorChange, CoordinatorState
-from raftlog.tools.input.inputs import find_files
+from raftlog.tools.input.inputs import check_names_segments, find_files
 from raftlog.tools.state.positions import Position
 
 COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
@@ -103,10 +103,9 @@ class CoordinatorAt:
         return self.state.end_offset < self.asked_offset
 
 
-def topic_of(paths: Sequence[str]) -> str | None:
-    """Return the coordinator's topic of whose partitions all paths are, by their names; None if they are not."""
-    topics = {_topic_by_name(path) for path in paths}
-    return next(iter(topics)) if len(topics) == 1 else None
+def topics_of(paths: Sequence[str]) -> set[str | None]:
+    """Return the coordinators' topics of whose partitions paths are, by their names; None for other paths."""
+    return {_topic_by_name(path) for path in paths}
 
 
 def _topic_by_name(path: str) -> str | None:
@@ -121,8 +120,9 @@ def coordinator_logs(paths: Sequence[str], topic: str) -> list[CoordinatorLog]:
 
     Raises:
         StateNotThereError: there is none, or a partition is there twice.
-        StorageError: a path cannot be read.
+        StorageError: a path cannot be read, or is that of an index.
     """
+    check_names_segments(paths)
     found: dict[tuple[int, str], list[tuple[int, str]]] = {}
     for each in find_files(paths, all_kinds=False):
         if isinstance(each, StorageError):

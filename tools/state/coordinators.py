@@ -74,6 +74,24 @@ def show_coordinators(given: argparse.Namespace, topic: str, program: str) -> in
     return EXIT_SUSPICIOUS if refusals else EXIT_CLEAN
 
 
+@attrs.frozen
+class _Changes:
+    """What changed in a partition.
+
+    Attributes:
+        ends: the two positions.
+        before, after: the states at them.
+        changes: in order.
+        is_there: whether there is anything that was asked for.
+    """
+
+    ends: Sequence[Position]
+    before: CoordinatorAt
+    after: CoordinatorAt
+    changes: Sequence[ShownChange]
+    is_there: bool
+
+
 @attrs.define
 class _Coordinators:
     """Finds what was asked for, and prints it."""
@@ -106,15 +124,27 @@ class _Coordinators:
         root: Path = given.history if is_history else given.path
         for position in [given.at] if is_history else given.between:
             _check_alone(logs, position)
-        self._known(logs, lambda log, extent: last.append(self._show_changes_of(log, extent, root, is_first=not last)))
+        waiting: list[_Changes] | None = [] if root else None
+
+        def show(log: CoordinatorLog, extent: CoordinatorExtent) -> None:
+            nonlocal waiting
+            found = self._changes_of(log, extent, root)
+            last.append(found.after)
+            ready = [found]
+            if waiting is not None:  # Nothing is written before something was found.
+                waiting.append(found)
+                ready, waiting = (waiting, None) if found.is_there else ([], waiting)
+            for number, each in enumerate(ready, len(last) - len(ready)):
+                self._write_changes(each, is_first=not number)
+
+        self._known(logs, show)
+        if waiting is not None:
+            raise StateNotThereError(f"there is nothing at {path_text(root)} in that time")
         return last
 
-    def _show_changes_of(
-        self, log: CoordinatorLog, extent: CoordinatorExtent, root: Path, *, is_first: bool
-    ) -> CoordinatorAt:
-        given = self.given
+    def _changes_of(self, log: CoordinatorLog, extent: CoordinatorExtent, root: Path) -> "_Changes":
         start = Position("the start", offset=extent.start)
-        first, end = given.between or (start, given.at)
+        ends = self.given.between or (start, self.given.at)
         shown: list[ShownChange] = []
 
         def note(change: CoordinatorChange) -> None:
@@ -122,15 +152,17 @@ class _Coordinators:
             if each.before != each.after and is_under(each.path, root):
                 shown.append(each)
 
-        before, after = changes_between(log, extent, (first, end), note, self.problem)
-        if given.format == "json":
-            write_text([_state_json(before, first)])
-            write_text(change_json(each, partition=log.partition) for each in shown)
-            write_text([_state_json(after, end)])
+        before, after = changes_between(log, extent, (ends[0], ends[1]), note, self.problem)
+        return _Changes(ends, before, after, shown, bool(shown) or any(_things([before], root)))
+
+    def _write_changes(self, found: "_Changes", *, is_first: bool) -> None:
+        if self.given.format == "json":
+            write_text([_state_json(found.before, found.ends[0])])
+            write_text(change_json(each, partition=found.after.log.partition) for each in found.changes)
+            write_text([_state_json(found.after, found.ends[1])])
         else:
-            write_lines(fit_lines([*(() if is_first else [""]), *_head_lines(after), _UNCOMMITTED, ""]))
-            write_lines(change_lines(shown))
-        return after
+            write_lines(fit_lines([*(() if is_first else [""]), *_head_lines(found.after), _UNCOMMITTED, ""]))
+            write_lines(change_lines(found.changes))
 
     def _known(self, logs: _Logs, show: Callable[[CoordinatorLog, CoordinatorExtent], _Shown]) -> list[_Shown]:
         """Return what there is of each partition; one that does not say what its state was is named on output.

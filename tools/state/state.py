@@ -16,7 +16,7 @@ from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from raftlog.tools.state.against import compare_with_brokers
-from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topic_of
+from raftlog.tools.state.coordinator_reading import COORDINATOR_TOPICS, topics_of
 from raftlog.tools.state.coordinators import show_coordinators
 from raftlog.tools.state.log_check import check_json, check_lines, checks
 from raftlog.tools.state.positions import Position, parsed_position
@@ -54,17 +54,18 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     if given.format == "tree" and (given.between or given.history):
         parser.error("changes have no tree: --format table or json")
-    if given.between and given.history is not None:
-        parser.error("--history goes from the beginning to --at: --path chooses among the changes --between two places")
+    if given.history is not None and (given.between or given.path):
+        parser.error("--history PATH goes from the beginning to --at: for changes --between two places, give --path")
     if given.against and (given.between or given.history is not None or given.path or given.format == "tree"):
         parser.error("--against compares all of one state: it goes with --at and with --format table or json")
     _refuse_with_check(parser, given)
     program, tally = parser.prog, Tally()
     try:
-        topic = given.topic or topic_of(given.paths)
+        topic = given.topic or _topic_of_paths(parser, given.paths)
         if topic is not None:
-            if given.against:
-                parser.error(f"--against compares a state of {METADATA_TOPIC}, not of {topic}")
+            if given.against or given.check:
+                option = "--against compares" if given.against else "--check is about"
+                parser.error(f"{option} a state of {METADATA_TOPIC}, not of {topic}")
             return show_coordinators(given, topic, program)
         files = read_quorum_files(given, program)
         tally = files.tally
@@ -159,6 +160,15 @@ def _add_other_questions(parser: Parser) -> None:
     )
 
 
+def _topic_of_paths(parser: Parser, paths: Sequence[str]) -> str | None:
+    """Return the coordinators' topic of whose partitions all paths are; refuse paths of several such topics."""
+    topics = topics_of(paths)
+    if len(topics) > 1 and None not in topics:
+        names = " and ".join(sorted(filter(None, topics)))
+        parser.error(f"the paths are of {names}, each with a state of its own: choose with --topic")
+    return next(iter(topics)) if len(topics) == 1 else None
+
+
 def _listed(releases: Sequence[str]) -> str:
     return f"{', '.join(releases[:-1])} or {releases[-1]}"
 
@@ -228,7 +238,11 @@ class _Shown:
                 changes.append(shown)
 
         before, after = find_changes(self._copies, first, last, note)
-        there = list(things(before.image.tables, root)) if begins_with_things else []
+        at_start = list(things(before.image.tables, root)) if root or begins_with_things else []
+        if root and not (at_start or changes):
+            where = f"from offset {before.image.end_offset} to offset {after.image.end_offset}"
+            raise StateNotThereError(f"there is nothing at {path_text(root)} {where}")
+        there = at_start if begins_with_things else []
         if self._json:
             write_text(self._state_json(before, first))
             write_text(map(thing_json, there))

@@ -24,10 +24,11 @@ from raftlog.records.limits import BATCH_OVERHEAD
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import Place, SurveyTask
-from raftlog.tools.auditing.survey.bounded_source import BoundedSource
+from raftlog.tools.auditing.survey.bounded_source import as_listed
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.auditing.unread_files import unread
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.inputs import check_names_segments
 from raftlog.tools.stats.counting import BATCH_SUMS, RECORD_SUMS, Groups, Sizes
 from raftlog.tools.stats.covering import SnapshotStats, snapshot_stats
 from raftlog.tools.stats.keys import KeyPrefix, OverwrittenKeys, add_prefixes
@@ -93,7 +94,7 @@ class LogStats:
     files: int = 0
 
 
-def count_logs(paths: Iterable[str], request: StatsRequest, report: Callable[[Finding], None]) -> LogStats:
+def count_logs(paths: Sequence[str], request: StatsRequest, report: Callable[[Finding], None]) -> LogStats:
     """Count the current segments under some paths.
 
     Args:
@@ -102,8 +103,10 @@ def count_logs(paths: Iterable[str], request: StatsRequest, report: Callable[[Fi
         report: is called with each finding: damage, and what cannot be read.
 
     Raises:
+        StorageError: a path is that of an index.
         MissingExtraError: a codec's package is not installed.
     """
+    check_names_segments(paths)
     counter, tasks = _Counter(request, report), list[SurveyTask]()
     for found in find_tasks(paths):
         if isinstance(found, Finding):
@@ -153,8 +156,7 @@ class _Counter:
         self.stats.files += 1
         try:
             with open_source(task.path) as opened:
-                source = BoundedSource(opened, task.size_bytes) if task.fingerprint else opened
-                for piece in split_runs(source):
+                for piece in split_runs(as_listed(task, opened)):
                     self._take_piece(task, piece)
         except StorageError as error:
             self._report(unread(error))

@@ -10,6 +10,7 @@ from raftlog.errors import RaftLogError
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.own_file import check_outside
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -69,6 +70,11 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--top", type=_count, default=_DEFAULT_TOP, metavar="N", help="rows per table (default: %(default)s)"
     )
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="also write the tables as a self-contained HTML page with charts; an older report is replaced",
+    )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
     add_spool_option(parser)
     return parser
@@ -76,6 +82,11 @@ def make_parser() -> Parser:
 
 def _show(given: argparse.Namespace, tally: Tally) -> None:
     prepare_to_survey()
+    if given.report is not None:
+        check_outside(given.report, given.paths)
+        from raftlog.tools.report.report_file import check_report_path  # Only needed for a report.
+
+        check_report_path(given.report)
     request = _request(given)
     from raftlog.tools.stats.log_stats import count_logs  # Only now: numpy comes with it.
 
@@ -91,6 +102,11 @@ def _show(given: argparse.Namespace, tally: Tally) -> None:
             say("the paths have no segment", _PROGRAM)
         tally.errors += 1
         return
+    if given.report is not None:
+        from raftlog.tools.report.report_file import write_report
+        from raftlog.tools.stats.stats_report import report_page
+
+        write_report(given.report, report_page(stats, given.paths, given.top))
     if given.format == "json":
         from raftlog.tools.stats.stats_json import json_lines
 

@@ -13,9 +13,9 @@ from raftlog.tools.stats.log_stats import HOUR_MS, LogStats
 from raftlog.tools.terminal.json_lines import text_or_base64
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.text_width import fit_lines
-from raftlog.tools.terminal.value_text import time_text
+from raftlog.tools.terminal.value_text import counted, time_text
 
-_TITLES: Final = {
+TITLES: Final = {
     "partition": ("Partitions", "PARTITION"),
     "type": ("Types of records", "TYPE"),
     "key": ("Prefixes of keys", "PREFIX"),
@@ -23,6 +23,7 @@ _TITLES: Final = {
     "codec": ("Codecs", "CODEC"),
     "hour": ("Hours by the greatest timestamp of batches, UTC", "HOUR"),
 }
+"""The title of each grouping, and the name of its column."""
 _BAR_WIDTH: Final = 40
 
 
@@ -31,8 +32,8 @@ def text_lines(stats: LogStats, most: int) -> Iterator[str]:
     batches, records, stored, unpacked = stats.totals
     yield from fit_lines(
         [
-            f"{stats.files} segments: {batches} batches of {records} records, {stored} bytes stored,"
-            f" {unpacked} uncompressed, ratio {ratio_text(stored, unpacked)}",
+            f"{counted(stats.files, 'segment')}: {batches} batches of {counted(records, 'record')}, {stored} bytes"
+            f" stored, {unpacked} uncompressed, ratio {ratio_text(stored, unpacked)}",
             *_other_bytes(stats),
         ]
     )
@@ -67,7 +68,9 @@ def group_name(grouping: str, key: Any) -> str:
 
 
 def place_text(place: Place) -> str:
-    """Return a partition with its directory."""
+    """Return a partition with its directory, or what else the records were read from."""
+    if not place.topic:
+        return place.log_directory
     name = f"{place.topic}-{place.partition}" if place.partition >= 0 else place.topic
     return f"{name} in {place.log_directory}"
 
@@ -101,7 +104,7 @@ def _size_lines(sizes: SizeSummary) -> Iterator[str]:
 
 
 def _group_lines(name: str, groups: Groups, most: int) -> Iterator[str]:
-    title, column = _TITLES[name]
+    title, column = TITLES[name]
     found = groups.rows()
     rest = len(found) - most
     yield f"{title}: {len(found)}{'' if groups.is_exact else ' and more'}"

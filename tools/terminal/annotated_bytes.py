@@ -106,8 +106,10 @@ def annotate_batch(data: bytes, position: int, describe: DescribeRecord) -> Iter
         yield from _Records(batch, data, position, describe).annotate(BATCH_OVERHEAD)
         return
     meaning = f"{len(stored)} bytes of {codec.label}, decompressed {len(area)} bytes; positions below are in those"
-    yield AnnotatedField(position + BATCH_OVERHEAD, stored, "bytes", "records", meaning)
-    yield from _Records(batch, area, 0, describe, is_decompressed=True).annotate(0)
+    fields = list(_Records(batch, area, 0, describe, is_decompressed=True).annotate(0))
+    has_secret = any(each.is_secret for each in fields)
+    yield AnnotatedField(position + BATCH_OVERHEAD, stored, "bytes", "records", meaning, is_secret=has_secret)
+    yield from fields
 
 
 def _annotate_header(data: bytes, position: int) -> Iterator[AnnotatedField]:

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from raftlog.records.batches.compression import CompressionType
 from raftlog.tools.catalogue.audit_rules import ASKED_FOR, CATALOGUE
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
+from tests.tools.made_logs import batch, write_log
+from tests.tools.made_secrets import MADE_RECORDS, made_value
 
 METADATA = GOLDEN / "dynamic-quorum/data/n1/__cluster_metadata-0"
 ZSTD = GOLDEN / "data-topics/data/n1/c-zstd-0/00000000000000000000.log"
@@ -90,6 +93,17 @@ def test_secrets_are_hidden_unless_asked_for() -> None:
     assert [field["bytes_base64"] for field in fields if field["name"] == "value"].count(None) == 1
     shown = run("explain", _metadata_log(), "--offset", str(offset), "--no-redact")
     assert "(hidden" not in shown.text
+
+
+@pytest.mark.parametrize(("value", "hides"), [(made_value(*MADE_RECORDS[0]), True), (b"v", False)])
+def test_a_compressed_secret_is_hidden_in_both_forms(value: bytes, hides: bool, tmp_path: Path) -> None:
+    """Who has the compressed bytes of a batch has what is in them."""
+    path = write_log(tmp_path / "__cluster_metadata-0", batch(0, (value,), key=None, codec=CompressionType.GZIP))
+    fields = run("explain", path, "--offset", "0", "--format", "jsonl").of_kind("field")
+    found = {field["name"]: field["bytes_base64"] for field in fields}
+    assert (found["records"] is None, found["value"] is None) == (hides, hides)
+    fields = run("explain", path, "--offset", "0", "--format", "jsonl", "--no-redact").of_kind("field")
+    assert all(field["bytes_base64"] is not None for field in fields)
 
 
 def test_damage_is_shown_for_what_it_is(tmp_path: Path) -> None:

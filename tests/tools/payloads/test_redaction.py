@@ -19,41 +19,9 @@ from tests.golden_files import record_files
 from tests.strategies import legacy_message
 from tests.tools.console import Outcome, dump
 from tests.tools.made_logs import batch, write_log
+from tests.tools.made_secrets import MADE_RECORDS, SCRAM_FIELDS, SECRET, made_value
 
-SECRET = "the-very-secret"
-SCRAM_FIELDS = ("salt", "storedKey", "serverKey")
-MADE_RECORDS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
-    ("UserScramCredentialRecord", {"name": "u", "mechanism": 1, "iterations": 4096}, SCRAM_FIELDS),
-    ("DelegationTokenRecord", {"owner": "User:o", "requester": "User:r", "renewers": []}, ("tokenId",)),
-    ("RemoveDelegationTokenRecord", {}, ("tokenId",)),
-    *(
-        ("ConfigRecord", {"resourceType": 4, "resourceName": "1", "name": name}, ("value",))
-        for name in (
-            "ssl.keystore.password",
-            "listener.name.internal.ssl.key.password",
-            "ssl.keystore.key",
-            "sasl.jaas.config",
-            "delegation.token.secret.key",
-            "password.encoder.secret",
-            "a.plugin.token",
-            "a.plugin.passphrase",
-            "a.plugin.credentials",
-            "a.plugin.PRIVATE.KEY",
-            "ssl.keystore.certificate.chain",
-            "ssl.truststore.certificates",
-        )
-    ),
-]
-"""Records with a secret: schema, plain fields, secret fields."""
 HIDING_FORMATS = [each.name for each in FORMATS.values() if each.hides_secrets]
-
-
-def made_value(name: str, plain: dict[str, Any], secret_fields: tuple[str, ...]) -> bytes:
-    """Write a metadata record whose secret fields hold the secret."""
-    secret: bytes | str = SECRET.encode() if name.startswith("UserScram") else SECRET
-    times = dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
-    fields = plain | dict.fromkeys(secret_fields, secret) | (times if name == "DelegationTokenRecord" else {})
-    return write_metadata_record(metadata_record(name, fields))
 
 
 def shown_bytes(outcome: Outcome) -> bytes:

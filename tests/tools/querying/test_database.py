@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import QueryError
-from raftlog.tools.querying.database import Database, told
+from raftlog.tools.querying.database import MEMORY_OF_THREAD, Database, thread_count, told
+from raftlog.tools.querying.query import _LEAST_MEMORY
 from tests.tools.querying.queries import MEMORY
 
 
@@ -53,6 +54,33 @@ def test_the_place_is_that_in_the_query(before: str, left: int, right: int) -> N
 def test_messages(message: str, sql: str, lines_before: int, expected: str) -> None:
     """One line; a place only if the query has what the message shows."""
     assert told(message, sql, lines_before) == expected
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "processors", "expected"),
+    [(255, 8, 1), (256, 8, 1), (511, 8, 1), (512, 8, 2), (1024, 8, 4), (1024, 3, 3), (4096, 8, 8), (4096, 1, 1)],
+)
+def test_each_thread_has_its_memory(
+    mebibytes: int, processors: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """256 MiB, and at most one thread per processor; DuckDB has this many."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(processors)), raising=False)
+    assert MEMORY_OF_THREAD == _LEAST_MEMORY
+    assert thread_count(mebibytes * 1024 * 1024) == expected
+    with Database({}, mebibytes * 1024 * 1024, str(tmp_path)) as database:
+        _, batches = database.result("SELECT current_setting('threads')::INTEGER AS n")
+        assert next(batches).to_pylist() == [{"n": expected}]
+        batches.close()
+
+
+def test_advice_is_what_can_be_done(tmp_path: Path) -> None:
+    """Where memory does not suffice, the message has no setting in it that a query may not change."""
+    with Database({}, 8 * 1024 * 1024, str(tmp_path)) as database, pytest.raises(QueryError) as refused:
+        list(database.result("SELECT string_agg(range, ',') FROM range(3000000)")[1])
+    text = str(refused.value)
+    assert text.startswith("Out of Memory Error: ")
+    assert text.endswith("; a greater --memory-limit helps, or fewer columns or rows to sort, join or group")
+    assert not {"SET ", "solutions", "http"} & {word for word in ("SET ", "solutions", "http") if word in text}
 
 
 def test_a_result_may_be_left(database: Database) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -49,6 +50,13 @@ MS = pa.timestamp("ms", "UTC")
         ("MAP {'k': 1}", '[["k",1]]', [["k", 1]]),
         ("'a'::ENUM ('a', 'b')", "a", "a"),
         ("'{\"a\": 1}'::JSON", '{"a": 1}', '{"a": 1}'),
+        (
+            "INTERVAL '-14 months -1 day 25:00:00.5'",
+            "-1 year -2 months -1 day 25:00:00.5",
+            "-1 year -2 months -1 day 25:00:00.5",
+        ),
+        ("[INTERVAL 0 DAYS, NULL]", '["00:00:00",null]', ["00:00:00", None]),
+        ("{'a': INTERVAL 2 DAYS}", '{"a":"2 days"}', {"a": "2 days"}),
         ("TIMESTAMP '290000-01-01'", "9089348860800000000", "9089348860800000000"),
         (
             "uuid '7325698e-554d-44e8-a99d-143a3ed23424'",
@@ -74,6 +82,23 @@ def test_values_that_python_lacks_are_text(sql: str, tmp_path: Path) -> None:
     assert text_of(shown)
     assert json.dumps(json_members("x", shown))
     assert null is None
+
+
+INTERVALS = st.tuples(
+    st.integers(-(1 << 31), (1 << 31) - 1) | st.integers(-25, 25),
+    st.integers(-(1 << 31), (1 << 31) - 1) | st.integers(-2, 2),
+    st.integers(-(1 << 53), 1 << 53) | st.sampled_from([0, 1, -1, 10, 10**6, 10**6 - 1, 60 * 10**6, 3600 * 10**6]),
+)
+
+
+@given(st.lists(INTERVALS, min_size=1, max_size=20))
+def test_intervals_are_as_duckdb_writes_them(intervals: list[tuple[int, int, int]]) -> None:
+    """Years, months and days with their signs and plurals, hours beyond a day, fractions without zeros at the end."""
+    values = ", ".join(
+        f"(to_months({months}) + to_days({days}) + to_microseconds({us}))" for months, days, us in intervals
+    )
+    rows = duckdb.connect().sql(f"SELECT x, x::VARCHAR AS text FROM (VALUES {values}) AS t(x)").to_arrow_table()
+    assert list(map(text_of, values_of(rows["x"].combine_chunks()))) == rows["text"].to_pylist()
 
 
 @given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.none()), st.sampled_from(["s", "ms", "us", "ns"]))

@@ -43,14 +43,27 @@ def script(text: str, log: Path, monkeypatch: pytest.MonkeyPatch) -> Outcome:
         ("SELECT 1 AS a;\nexit\nSELECT 2 AS b;\n", "a\n1\n", 0, 0),
         ("SELECT 1 AS a;\n.quit;\n", "a\n1\n", 0, 0),
         ("SELEC;\nSELECT 1 AS a;\n", "a\n1\n", 1, 1),
-        ("SELECT 1 AS a; SELECT 2 AS b;\n", "", 1, 1),
+        ("SELECT 1 AS a; SELECT 2 AS b;\n", "a\n1\nb\n2\n", 0, 0),
+        ("SELECT 1 AS a; SELECT\n2 AS b; SELECT 3 AS c", "a\n1\nb\n2\nc\n3\n", 0, 0),
+        ("SELECT 'x\n;\n' AS a;\n", 'a\n"x\n;\n"\n', 0, 0),
+        ("SELECT $$;\n;$$ AS a /* ;\n; */ -- ;\n;\n", 'a\n";\n;"\n', 0, 0),
+        ("SELECT 'ä;\u2028' AS a; SELECT 2 AS b;", "a\nä;\u2028\nb\n2\n", 0, 0),
+        ("SELECT 1 AS a; -- the last\n", "a\n1\n", 0, 0),
+        ("-- nothing;\n/* here;\n*/;\n", "", 0, 0),
+        ("SELECT 1 AS a; SELECT 'b\n;\n", "a\n1\n", 1, 1),
+        ("SELECT 1 AS a; /* b\n;\n", "a\n1\n", 1, 1),
+        ("SELECT 1 AS a; SELEC; SELECT 2 AS b;\n", "a\n1\nb\n2\n", 1, 1),
+        ("SELECT '\udcff' AS a; SELECT 2 AS b;\n", "b\n2\n", 1, 1),
         ("SELECT count(*) AS n FROM records;\nSELECT count(*) AS n FROM batches;", "n\n2\nn\n2\n", 0, 0),
     ],
 )
 def test_a_script(
     text: str, output: str, complaints: int, exit_code: int, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its statements end with the line; the exit code is that of the last one that was not clean."""
+    """Its statements end with ``;`` outside of text and comments, or with the input.
+
+    The exit code is that of the last one that was not clean.
+    """
     outcome = script(text, log, monkeypatch)
     assert (outcome.text, len(outcome.complaints), outcome.exit_code) == (output, complaints, exit_code)
 

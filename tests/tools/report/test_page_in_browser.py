@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import GOLDEN
+from tests.tools.console import run
 from tests.tools.report.browsing import CHROMIUM, check_whole, opened_browser, visit
 from tests.tools.report.made_reports import (
     PARTITION,
@@ -98,6 +100,14 @@ def test_a_page_is_whole(browser: Any, folder: Path, name: str, width: int) -> N
     layout = check_whole(browser, folder / f"{name}.html", width)
     assert layout["figures"] > 5
     assert layout["tooltips"] > 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_of_stats_is_whole(browser: Any, width: int, tmp_path: Path) -> None:
+    """Likewise; and each bar has a size and a title."""
+    path = tmp_path / "stats.html"
+    assert run("stats", "--report", path, GOLDEN / "mirror/data/n1").exit_code == 0
+    assert check_whole(browser, path, width)["figures"] > 20
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

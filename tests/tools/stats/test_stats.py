@@ -93,7 +93,7 @@ def test_damage_is_named_and_the_rest_is_counted(tmp_path: Path) -> None:
     assert outcome.exit_code == 2
     (complaint,) = outcome.complaints
     assert f"{path}, position 0" in complaint
-    assert "1 segments: 1 batches of 1 records" in outcome.text
+    assert "1 segment: 1 batches of 1 record," in outcome.text
     assert "not counted: " in outcome.text
     write_log(tmp_path / "torn-0", batch(), b"torn")
     assert run("stats", tmp_path / "torn-0").exit_code == 3

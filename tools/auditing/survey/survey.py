@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Surveys one file, which is opened only for reading; a file that cannot be read is a finding."""
 
-import os
-import stat
 from collections.abc import Callable
 from typing import Final
 
@@ -11,15 +9,14 @@ import attrs
 from raftlog.errors import InvariantViolation, StorageError
 from raftlog.records.batches.window import ByteSource
 from raftlog.records.files.file_names import FileKind, FileState
-from raftlog.storage.reading.file_source import STANDARD_INPUT, open_source, read_file
+from raftlog.storage.reading.file_source import open_source, read_file
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.survey.bounded_source import BoundedSource
+from raftlog.tools.auditing.survey.bounded_source import as_listed, is_pipe
 from raftlog.tools.auditing.survey.segment_survey import survey_segment
-from raftlog.tools.auditing.survey.tasks import INDEX_KINDS
 from raftlog.tools.auditing.unread_files import unread
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
-from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES, RECORD_KINDS
+from raftlog.tools.input.inputs import INDEX_KINDS, LARGEST_SMALL_FILE_BYTES, RECORD_KINDS
 from raftlog.tools.terminal.standard_error import say
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
@@ -33,7 +30,7 @@ def survey(task: SurveyTask) -> FileEvidence:
         MissingExtraError: a package of an extra is not installed.
         InvariantViolation: some of its bytes were not accounted for.
     """
-    if _is_pipe(task.path):
+    if is_pipe(task.path):
         say(f"{task.path} is a pipe: it is read until its writer ends")
     try:
         return _survey(task)
@@ -79,7 +76,7 @@ def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource],
         InvariantViolation: the account has fewer or more bytes than the file.
     """
     with open_source(task.path) as opened:
-        source = opened if _has_unknown_size(task) else BoundedSource(opened, task.size_bytes)
+        source = as_listed(task, opened)
         size = source.size()
         evidence = survey(task, source)
         has_changed = source.size() != size  # A log may be truncated while it is read.
@@ -93,15 +90,3 @@ def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource],
 def _survey_orphan(task: SurveyTask) -> FileEvidence:
     beside = "".join(f", nor beside {path}" for path in task.indexes.values())
     return FileEvidence(task, (Finding(task.path, "index-orphan", f"there is no segment beside it{beside}"),))
-
-
-def _has_unknown_size(task: SurveyTask) -> bool:
-    """Whether the file was not listed, or has no size before it is read."""
-    return not task.fingerprint or task.path == STANDARD_INPUT or _is_pipe(task.path)
-
-
-def _is_pipe(path: str) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - the path is kept as it was named
-    except (OSError, ValueError):
-        return False  # Opening it will report the error.

@@ -27,10 +27,8 @@ from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.auditing.survey.found_directories import DirectorySearch, FoundDirectory
 from raftlog.tools.auditing.unread_files import DELETED
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.input.inputs import InputFile, input_file
+from raftlog.tools.input.inputs import INDEX_KINDS, InputFile, input_file
 
-INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
-"""The kinds of files that are surveyed together with their segment."""
 _SEGMENT_PARTS: Final = (FileKind.LOG, *INDEX_KINDS)
 
 
