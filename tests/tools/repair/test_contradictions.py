@@ -39,14 +39,17 @@ IN_HISTORY: Final = frozenset(
 """Damage by leaders of the past, which stays in a log that is kept as it is, and is told."""
 
 
-def planted(name: str, tmp_path: Path) -> Path:
-    """Node 3's directory, alone, with a fault."""
+def planted(name: str, tmp_path: Path, *, in_newest: bool = False) -> Path:
+    """Node 3's directory, alone, with a fault; if that is of a snapshot, it may be made the newest one."""
     root = tmp_path / "dynamic"
     CleanCopy("dynamic", root)
     for directory in list(root.iterdir()):
         if directory.name != "n3":
             shutil.rmtree(directory)
-    FAULTS[name].plant(Ground(root, name))
+    spot = FAULTS[name].plant(Ground(root, name))
+    for path in (root / "n3" / LOG).glob("*.checkpoint"):
+        if in_newest and path.name > spot.path.name:
+            path.unlink()
     return root / "n3"
 
 
@@ -54,7 +57,7 @@ def planted(name: str, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["snapshot-of-other-version", "snapshot-of-other-voters"])
 def test_a_snapshot_that_the_log_contradicts(name: str, voters: str, tmp_path: Path) -> None:
     """Both files are named, whatever form the voters have; a salvaged log lacks the snapshot, and is rewritten."""
-    directory = planted(name, tmp_path)
+    directory = planted(name, tmp_path, in_newest=True)
     before = everything(directory)
     outcome = plan(directory, voters=voters, file=tmp_path / "plan")
     assert (outcome.exit_code, outcome.output) == (2, b"")
@@ -69,6 +72,19 @@ def test_a_snapshot_that_the_log_contradicts(name: str, voters: str, tmp_path: P
         assert run("salvage", "--apply", tmp_path / "salvage", "--out", tmp_path / "whole").exit_code == 0
         assert plan(tmp_path / "whole", file=tmp_path / "plan").exit_code == 0
         assert_made_soundly(tmp_path)
+
+
+def test_a_plan_that_did_not_look_is_not_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a raftlog that believed the snapshot: the result is audited, and the source's fault does not excuse it."""
+    directory = planted("snapshot-of-other-version", tmp_path, in_newest=True)
+    monkeypatch.setattr("raftlog.tools.repair.contradictions.check_agreement", lambda _: None)
+    planned = plan(directory, voters="3@127.0.0.1:19093", file=tmp_path / "plan")
+    assert planned.exit_code == 0, planned.messages
+    made = apply(tmp_path / "plan", tmp_path / "new")
+    assert (made.exit_code, made.output) == (1, b"")
+    assert "the result is not sound, and was removed" in made.messages
+    assert "[snapshot-version]" in made.messages
+    assert not (tmp_path / "new").exists()
 
 
 def assert_made_soundly(tmp_path: Path) -> None:
