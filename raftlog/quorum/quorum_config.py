@@ -33,10 +33,10 @@ class QuorumConfig:
         append_linger_ms: how long the leader collects records before it writes them.
         request_timeout_ms: how long the answer to a request is waited for, and a change of voters may take.
         retry_backoff_ms: how long no request is sent to a replica after a failed one.
-        pause_after_refusal: whether a replica that was asked for records, and knew no leader that this one does not
-            know, is asked again only after ``retry_backoff_ms``, as is one that says that it has another directory or
-            knows no such epoch; and a leader that has sent nothing that could be appended only after a pause. Without
-            it, as in Kafka, all are asked at once.
+        pause_after_refusal: whether a replica that was asked for records, or for a part of a snapshot, and knew no
+            leader that this one does not know, is asked again only after ``retry_backoff_ms``, as is one that says that
+            it has another directory or knows no such epoch; and a leader that has sent nothing that could be appended
+            only after a pause. Without it, as in Kafka, all are asked at once.
         auto_join: whether an observer that may be a voter asks to become one.
         new_voter_max_lag_ms: how long ago, at most, a replica that is to become a voter may have fetched, and may have
             had all of the leader's log. The default is Kafka's fetch timeout: a voter that lags more would soon stand

@@ -3,11 +3,13 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog.errors import DecodeError, InvalidSnapshotIdError, OutOfSpaceError
 from raftlog.quorum import requests
 from raftlog.quorum.driving import carrying_out_snapshots
 from raftlog.quorum.elections import votes_asked
-from raftlog.quorum.following import fetching
+from raftlog.quorum.following import fetching, fetching_snapshot
 from raftlog.quorum.inputs import refused_work
 from raftlog.quorum.leading import appending, holding_voters, removing_voters
 from raftlog.quorum.refusals import pauses
@@ -150,6 +152,17 @@ def _winning_twice(right: Wrong) -> Wrong:
     return is_consistent
 
 
+def _without_a_pause(right: Wrong) -> Wrong:
+    def handle_fetch_snapshot_response(core: Any, sent: Any, response: Any) -> Any:
+        config, core.config = core.config, attrs.evolve(core.config, pause_after_refusal=False)
+        try:
+            return right(core, sent, response)
+        finally:
+            core.config = config
+
+    return handle_fetch_snapshot_response
+
+
 _WITHOUT_CODECS: Final[Any] = (DecodeError, OutOfSpaceError)
 _WITHOUT_TIMES: Final[Any] = (InvalidSnapshotIdError, OutOfSpaceError)
 
@@ -280,6 +293,13 @@ MUTANTS: Final = (
         "KafkaRaftClient",
         instead(fetching, "_calls_for_a_pause", lambda *_: False),
         (f"{SCENARIOS}[elections/leader-is-found[core]]",),
+    ),
+    Mutant(
+        "K-chunk-loop",
+        "a leader that refuses a part of a snapshot is asked again after a pause",
+        "raftlog's own simulator",
+        swapped(fetching_snapshot, "handle_fetch_snapshot_response", _without_a_pause),
+        (f"{SNAPSHOTS}::test_a_leader_that_has_resigned_is_asked_after_a_pause",),
     ),
     Mutant(
         "R-nothing-left",

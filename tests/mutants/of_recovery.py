@@ -20,6 +20,7 @@ from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover
 from raftlog.storage.segments import segment_scan
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.index_file import IndexFile, StoredIndex
+from raftlog.storage.segments.segment_indexes import SegmentIndexes
 from raftlog.storage.segments.segment_list import SegmentList
 from raftlog.storage.segments.segment_scan import FollowingBatches, SegmentScan
 from raftlog.storage.state import log_directory
@@ -416,6 +417,13 @@ MUTANTS: Final = (
         "LogSegment#sanityCheck",
         instead(IndexFile, "compare", lambda _: StoredIndex.EQUAL),
         (f"{RECOVERY}::test_wrong_and_missing_indexes_are_rebuilt",),
+    ),
+    Mutant(
+        "S-index-cut",
+        "no index file names what was cut",
+        "raftlog's own audit of what schedules leave",
+        missing(SegmentIndexes, "drop_files"),
+        ("tests/storage/segments/test_log_segment.py::test_no_stored_index_names_what_is_cut",),
     ),
     Mutant(
         "S-names",

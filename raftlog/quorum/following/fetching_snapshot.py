@@ -109,7 +109,9 @@ def handle_fetch_snapshot_response(
 ) -> ResponseOutcome:
     """Write a chunk, or go back to fetching records if the leader does not have the snapshot.
 
-    Source: KafkaRaftClient#handleFetchSnapshotResponse.
+    As with a Fetch, a refusal is followed by a pause: a leader that has resigned would be asked as fast as it answers.
+
+    Source: KafkaRaftClient#handleFetchSnapshotResponse. Differs: Kafka asks again at once (DECISIONS.md 54).
     """
     answer = _answer(replica, response)
     if response.error_code or answer is None:
@@ -119,6 +121,8 @@ def handle_fetch_snapshot_response(
     endpoints = endpoints_of(replica, response.node_endpoints, leader.leader_id)
     error = ErrorCode.NONE if is_gone else answer.error_code
     outcome = handle_common(replica, error, leader.leader_epoch, leader.leader_id, endpoints)
+    if error and replica.config.pause_after_refusal:
+        outcome = ResponseOutcome.FAILED
     role = replica.role
     if not isinstance(role, Follower) or sent.epoch != role.epoch or not replica.is_log_at_rest:
         return ResponseOutcome.DONE if outcome is ResponseOutcome.CONTINUE else outcome

@@ -2,7 +2,7 @@
 """An index of a segment: entries in memory, in the bytes of the file, and the file that they are written to later.
 
 A log never trusts an index file: it rebuilds all entries by a scan on every open. So the file need only be written when
-a segment ends (on roll or close). After a crash it lacks entries, and recovery completes it.
+a segment ends (on roll or close). After a crash it lacks entries, and recovery completes it. A truncation removes it.
 """
 
 import enum
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Generic
 
 from raftlog.errors import InvariantViolation, MissingFileError, StorageError
-from raftlog.file_system import FileSystem
+from raftlog.file_system import FileSystem, remove_if_there
 from raftlog.invariants import invariant
 from raftlog.records.files.index_entries import Entry, IndexFormat
 
@@ -52,6 +52,8 @@ class IndexFile(Generic[Entry]):
         """What the last entry was made of."""
         self._stored_size = 0
         """How many bytes at the start of the file are known to equal those of ``_data``."""
+        self._has_file = False
+        """Whether the file is known to hold entries, perhaps others than those of ``_data``."""
 
     def __len__(self) -> int:
         return len(self._data) // self._entry_size
@@ -96,7 +98,7 @@ class IndexFile(Generic[Entry]):
             return StoredIndex.INCOMPLETE if self._data else StoredIndex.EQUAL
         except StorageError:
             return StoredIndex.WRONG
-        self._stored_size = _common_size(self._data, stored)
+        self._stored_size, self._has_file = _common_size(self._data, stored), any(stored)
         self._check_stored_size(self._stored_size)
         if not any(stored[self._stored_size :]):
             return StoredIndex.EQUAL if self._stored_size == len(self._data) else StoredIndex.INCOMPLETE
@@ -109,6 +111,7 @@ class IndexFile(Generic[Entry]):
             OutOfSpaceError, StorageError: the file may hold anything; the next open compares it.
         """
         file = self._file_system.open(self.path, create=True)
+        self._has_file = True
         try:
             size = file.size()
             self._stored_size = min(self._stored_size, size)
@@ -121,6 +124,18 @@ class IndexFile(Generic[Entry]):
         finally:
             file.close()
         self._stored_size = len(self._data)
+
+    def drop_file(self) -> None:
+        """Remove the file if it holds entries, because some of them are to be dropped. ``store`` makes it again.
+
+        Otherwise it would name batches that the segment has no more, to whoever reads it before it is stored again.
+
+        Raises:
+            StorageError: the file may be there or not; the next open compares it.
+        """
+        if self._has_file:
+            self._has_file, self._stored_size = False, 0
+            remove_if_there(self._file_system, self.path)
 
     def _check_stored_size(self, size: int) -> None:
         """Check how many bytes are taken for those of the file: never more than there are entries."""

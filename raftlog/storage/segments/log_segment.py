@@ -225,6 +225,7 @@ class LogSegment:
         Raises:
             StorageError: the file may be truncated or not.
         """
+        self._indexes.drop_files()
         self.file.truncate(position)
         self.file.sync()
 

@@ -146,6 +146,15 @@ class SegmentIndexes:
         self.offsets.store()
         self.times.store()
 
+    def drop_files(self) -> None:
+        """Remove files that hold entries, because the segment is about to be cut.
+
+        Raises:
+            StorageError: a file may be there or not.
+        """
+        self.offsets.drop_file()
+        self.times.drop_file()
+
     def settle(self) -> tuple[tuple[str, StoredIndex], ...]:
         """Rewrite the files that differ from what a scan of the segment has found.
 

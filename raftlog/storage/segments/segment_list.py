@@ -228,7 +228,7 @@ class SegmentList:
             self._check_invariants()
 
         paths = [path for segment in doomed for path in segment.paths]
-        return DiskStep(cut, forget, (*paths, self._directory, last.path))
+        return DiskStep(cut, forget, (*paths, self._directory, *last.paths))
 
     def removing_below(self, offset: int, later: int | None = None) -> DiskStep:
         """Return the step that removes the segments that lie wholly below an offset; not durable yet.

@@ -67,17 +67,29 @@ class SimulatedApplication:
         choices: makes all choices.
         plan: how fast they are, and how often they write a snapshot.
         later: calls them.
+        core_ms: the time that the core was told last.
+        pause_ms: for how long a state machine that has taken nothing is given nothing.
 
     Attributes:
         is_hurried: whether they are at most ``HURRIED_MS`` slow on the average, so that they catch up.
     """
 
-    def __init__(self, directory: Directory, choices: Choices, plan: FaultPlan, later: Later) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        choices: Choices,
+        plan: FaultPlan,
+        later: Later,
+        core_ms: Callable[[], int],
+        pause_ms: int,
+    ) -> None:
         self._directory = directory
         self._choices = choices
         self._id = directory.identity.key.id
         self._plan = plan
         self._later = later
+        self._core_ms = core_ms
+        self._pause_ms = pause_ms
         self._listeners: dict[int, ListeningMachine] = {}
         self._writer: tuple[int, RecordsSnapshotWriter] | None = None
         self._creating: tuple[int, Records] | None = None
@@ -97,6 +109,10 @@ class SimulatedApplication:
             contract = ListenerContract(self._directory.witness.history, self._directory.ledger)
             machine = CheckedMachine(self._directory.witness.replay.kind)
             self._listeners[raft.register_listener()] = ListeningMachine(contract, machine)
+
+    def knows_leader(self, epoch: int, leader_id: int) -> bool:
+        """Whether all state machines were told last that a replica leads an epoch."""
+        return all(each.contract.knows(epoch, leader_id) for each in self._listeners.values())
 
     def has_read(self, end_offset: int) -> bool:
         """Whether all state machines have read the records below an offset, and have the state that follows."""
@@ -142,6 +158,7 @@ class SimulatedApplication:
         if isinstance(effect, NotifyLeaderChange):
             contract.leader_told(effect.epoch, effect.leader_id)
             return
+        contract.given(self._core_ms())
         if isinstance(effect, DeliverBatches):
             contract.batches_delivered(effect.offset, effect.end_offset)
         else:
@@ -152,6 +169,8 @@ class SimulatedApplication:
         listener = self._listeners[effect.listener]
         next_offset = None if self._choices.happens(0.03, "nothing-read", self._id) else self._taken(listener, effect)
         listener.contract.closed(next_offset)
+        if next_offset is None:
+            listener.contract.paused(self._core_ms() + self._pause_ms)
         self._raft.delivery_closed(effect.number, next_offset)
         if self._answers:
             self._answer(listener)
@@ -168,6 +187,7 @@ class SimulatedApplication:
         """Load a snapshot, unless a later one has replaced the whole log meanwhile."""
         raw = self._directory.log.read_snapshot(effect.snapshot_id)
         if raw is None:
+            listener.contract.snapshot_gone(effect.snapshot_id)
             return None
         read_end, end_offset = listener.contract.next_offset or 0, effect.snapshot_id.offset
         self._directory.witness.replay.restore(listener.machine, end_offset, records_of(RecordsSnapshotReader.of(raw)))

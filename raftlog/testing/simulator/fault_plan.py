@@ -82,6 +82,8 @@ class FaultPlan:
         replacement_interval_ms: between replacements of disks of replicas that are no voters, beside the operator's.
         disk_loss_interval_ms: between losses of the disk of a voter, which then starts on an empty one. There are none
             at kraft.version 0: such a replica could vote again.
+        snapshot_crashes: the share of snapshots that were fetched, and are stored, after which the machine crashes
+            before the log has restarted there.
     """
 
     voters: int
@@ -124,6 +126,7 @@ class FaultPlan:
     is_memory_durable: bool = False
     replacement_interval_ms: int = 0
     disk_loss_interval_ms: int = 0
+    snapshot_crashes: float = 0.0
 
     def changed(self, fields: Mapping[str, Any]) -> Self:
         """Return the plan with other values of some fields."""
@@ -207,6 +210,13 @@ def with_disk_losses(plan: FaultPlan, chance: Chance) -> FaultPlan:
     if not plan.change_interval_ms or not plan.kraft_version or plan.autopilot_look_ms or chance.random() >= 0.4:
         return plan
     return attrs.evolve(plan, disk_loss_interval_ms=chance.choice((3_000, 8_000)))
+
+
+def with_snapshot_crashes(plan: FaultPlan, chance: Chance) -> FaultPlan:
+    """Draw whether machines crash between a fetched snapshot and the restart of the log, if any are written."""
+    if not plan.snapshot_interval or chance.random() >= 0.4:
+        return plan
+    return attrs.evolve(plan, snapshot_crashes=0.8)
 
 
 def with_autopilot(plan: FaultPlan, chance: Chance) -> FaultPlan:

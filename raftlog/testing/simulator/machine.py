@@ -2,11 +2,14 @@
 """A machine of the quorum: its process is started, crashed, paused, and given messages and time."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
+
+import attrs
 
 from raftlog.disk_work import nothing
 from raftlog.errors import RaftLogError
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead, SendRequest, SendResponse
@@ -16,6 +19,7 @@ from raftlog.records.messages.raft.api_versions_messages import (
     ApiVersionsResponse,
     ApiVersionsResponseSupportedFeatureKey,
 )
+from raftlog.records.messages.raft.election_messages import VoteRequest, VoteResponse
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.checks.voter_history import check_leader
@@ -31,8 +35,6 @@ from raftlog.testing.simulator.violation import check
 FIRST_PORT = 9990
 """A replica listens at this port plus its id."""
 REQUEST_VERSION = 17
-ADMIN = "admin"
-"""The token of requests that come from no replica."""
 _API_VERSIONS = ApiVersionsResponse(
     error_code=0,
     api_keys=(),
@@ -62,8 +64,26 @@ class Envelope(NamedTuple):
     request: RaftRequest
 
 
+@attrs.frozen(eq=False)
+class AdminRequest:
+    """Stands for the sender of a request that comes from no replica, but from an operator or an autopilot."""
+
+
+def _name_of(token: object) -> Hashable:
+    """Return by what the answer to a request is known: cheap to compare, and the same for a duplicate."""
+    if isinstance(token, Envelope):
+        return token.sender.id, id(token.process), token.number
+    return token
+
+
 class MachineOwner(Protocol):
-    """Is told what is not the machine's own business."""
+    """Is told what is not the machine's own business.
+
+    Attributes:
+        is_healing: whether faults have ended.
+    """
+
+    is_healing: bool
 
     def crashed(self, machine: "Machine", process: ReplicaProcess) -> None:
         """Note that the process of a machine has crashed."""
@@ -129,6 +149,7 @@ class Machine:
         self._deferred: list[Callable[[], None]] = []
         self._tick_ms: int | None = None
         self._settle_count = 0
+        self._last_snapshot: OffsetAndEpoch | None = None
 
     # The process
 
@@ -209,6 +230,8 @@ class Machine:
         if self.is_paused:
             self._tell("goes on")
         self.is_paused = False
+        if self.process is not None:
+            self.process.dialogue.resumed(self._timeline.now_ms)
         deferred, self._deferred = self._deferred, []
         for event in deferred:
             event()
@@ -262,12 +285,16 @@ class Machine:
             self._end_failed()
             return
         process.check_voter_history()
+        if isinstance(raft.role, Leader) or process.leadership.is_leading:
+            core_ms = self._core_ms(process)
+            process.leadership.settled(raft.role, core_ms, has_failed=self.directory.has_failed)
         if isinstance(raft.role, Leader):
             check_leader(self.directory.ledger)
         self._settle_count += 1
         if self._settle_count % _SETTLES_PER_CHECK == 0:
             for queue in raft.queues:
                 check(queue.length <= queue.limit, "queues-are-bounded", "{}: {}", self.id, queue)
+            process.check_cleaning(self._core_ms(process))
         ledger = self.directory.ledger
         self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)
         if self._timeline.story is not None:
@@ -282,10 +309,21 @@ class Machine:
                     high_watermark=ledger.high_watermark,
                 )
             )
-        if self.is_crash_armed and ledger.durable_end < ledger.end_offset:
+        is_unsynced = self.is_crash_armed and ledger.durable_end < ledger.end_offset
+        if is_unsynced or (self._plan.snapshot_crashes and self._crashes_at_snapshot()):
             self.crash()
         else:
             self._plan_tick(process)
+
+    def _crashes_at_snapshot(self) -> bool:
+        """Whether the machine crashes now, because a snapshot is stored that the log has not restarted at yet."""
+        ledger, known = self.directory.ledger, self._last_snapshot
+        self._last_snapshot = last = ledger.snapshots[-1] if ledger.snapshots else None
+        if self._owner.is_healing or last is None or last == known or last.offset <= ledger.end_offset:
+            return False
+        is_hit = self._choices.happens(self._plan.snapshot_crashes, "snapshot-crash", self.id)
+        self._injected["snapshot-crash"] += is_hit
+        return is_hit
 
     # Time
 
@@ -310,13 +348,21 @@ class Machine:
 
     def _let_time_pass(self, process: ReplicaProcess) -> None:
         now_ms, clock = self._timeline.now_ms, process.clock
-        process.raft.tick(clock.monotonic_ms(now_ms), clock.wall_ms(now_ms))
+        process.told_ms = core_ms = clock.monotonic_ms(now_ms)
+        process.raft.tick(core_ms, clock.wall_ms(now_ms))
+        if process.leadership.is_leading:
+            process.leadership.settled(process.raft.role, core_ms, has_failed=self.directory.has_failed)
+            process.leadership.ticked(process.raft.role, core_ms)
+
+    def _core_ms(self, process: ReplicaProcess) -> int:
+        return process.clock.monotonic_ms(self._timeline.now_ms)
 
     # Messages, and work for the disk
 
     def send_request(self, process: ReplicaProcess, effect: SendRequest) -> None:
         """Send a request to the machine that listens at its destination."""
         self._promises.request_sent(self.directory.ledger, effect.message)
+        process.dialogue.sent(effect.destination, effect.message, self._core_ms(process))
         receiver = self._machines[effect.destination.port - FIRST_PORT]
         envelope = Envelope(self, process, effect.number, effect.message)
         self._network.send(self.id, receiver.id, receiver.request_arrived, envelope)
@@ -336,14 +382,29 @@ class Machine:
     def _receive_request(self, process: ReplicaProcess, envelope: Envelope) -> None:
         self._let_time_pass(process)
         listener = self.directory.identity.listener
-        process.raft.receive_request(envelope.request, ReceivedRequest(envelope, REQUEST_VERSION, listener))
+        self._take(process, envelope.request, ReceivedRequest(envelope, REQUEST_VERSION, listener))
+
+    def ask(self, process: ReplicaProcess, request: RaftRequest, expected_voters_offset: int | None = None) -> None:
+        """Give a request of an operator to a process. Its effects are carried out when it settles."""
+        listener = self.directory.identity.listener
+        self._take(process, request, ReceivedRequest(AdminRequest(), 1, listener, expected_voters_offset))
+
+    def _take(self, process: ReplicaProcess, request: RaftRequest, received: ReceivedRequest) -> None:
+        name, now_ms = _name_of(received.token), self._timeline.now_ms
+        core_ms = process.clock.monotonic_ms(now_ms)
+        process.dialogue.received(name, request, now_ms)
+        process.leadership.received(name, request, core_ms)
+        process.raft.receive_request(request, received)
+        if isinstance(request, VoteRequest):
+            process.dialogue.taken(name, process.raft.role, core_ms)
 
     def send_response(self, process: ReplicaProcess, effect: SendResponse) -> None:
         """Send a response to the machine that has sent the request."""
-        envelope = effect.token
-        if envelope == ADMIN:
+        envelope, name = effect.token, _name_of(effect.token)
+        process.dialogue.answered(name, effect.message)
+        process.leadership.answered(name, effect.message)
+        if not isinstance(envelope, Envelope):
             return
-        assert isinstance(envelope, Envelope)
         self._promises.response_sent(self.directory.ledger, envelope.request, effect.message)
         sender = envelope.sender
         self._network.send(self.id, sender.id, sender.response_arrived, envelope, effect.message)
@@ -354,6 +415,8 @@ class Machine:
 
     def _receive_response(self, envelope: Envelope, response: RaftResponse) -> None:
         self._let_time_pass(envelope.process)
+        if isinstance(response, VoteResponse):
+            envelope.process.dialogue.answer_came(envelope.number, envelope.request, response)
         envelope.process.raft.receive_response(envelope.number, response)
 
     def request_failed(self, envelope: Envelope) -> None:

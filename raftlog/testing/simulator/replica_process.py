@@ -19,9 +19,13 @@ from raftlog.quorum.seam.effects import (
     StoreElectionState,
     TruncateToEndOffset,
 )
+from raftlog.quorum.seam.snapshot_effects import CleanLog
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.application import SimulatedApplication
+from raftlog.testing.simulator.checks.cleaning import CleaningCheck
+from raftlog.testing.simulator.checks.dialogue import ANSWER_MS, SLOW_ANSWER_MS, Dialogue
+from raftlog.testing.simulator.checks.leadership_watch import PAUSED_WRITING_MS, WRITING_MS, LeadershipWatch
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.checks.voter_history import check_voter_history
 from raftlog.testing.simulator.choices import Choices, ChosenDraws
@@ -94,6 +98,9 @@ class ReplicaProcess:
         directory: of its log.
         clock: of its machine.
         application: listens to the core.
+        told_ms: the time that the core was told last, in ms by the clock.
+        dialogue: checks what it answers and asks.
+        leadership: checks how it leads.
         last_state: the election state that the core has given to the disk last, in this run; None before the first.
     """
 
@@ -109,9 +116,22 @@ class ReplicaProcess:
     ) -> None:
         self.directory = directory
         self.clock = clock
+        self.told_ms = clock.monotonic_ms(now_ms)
         self._host = host
         self.last_state: QuorumStateData | None = None
-        self.application = SimulatedApplication(directory, choices, plan, self._later)
+        self.application = SimulatedApplication(
+            directory, choices, plan, self._later, lambda: self.told_ms, config.retry_backoff_ms
+        )
+        is_slow = plan.slow_sync > 0
+        self._cleaning = CleaningCheck(
+            directory.ledger,
+            is_kept=plan.retention_bytes > 0,
+            is_slow=is_slow,
+            pause_ms=config.cleaning_interval_ms,
+        )
+        self.dialogue = Dialogue(directory.ledger, SLOW_ANSWER_MS if is_slow else ANSWER_MS)
+        writing_ms = PAUSED_WRITING_MS if plan.pause_interval_ms else WRITING_MS
+        self.leadership = LeadershipWatch(directory.ledger, config, None if is_slow else writing_ms)
         self._under_way: list[DiskJob] = []
         self._seen_voters: tuple[object, ...] = ()
         self._driver = ReplicaDriver(
@@ -145,10 +165,14 @@ class ReplicaProcess:
             found = [NamedVoters(each.offset, each.value.voter_keys) for each in machine.voter_sets()]
             check_voter_history(ledger, start, found, int(machine.last_kraft_version))
 
+    def check_cleaning(self, core_ms: int) -> None:
+        """Check that the log is cleaned in time."""
+        self._cleaning.check(core_ms)
+
     # What the driver asks for
 
     def _watch(self, effect: Effect) -> None:
-        """Tell the witness of an election state to be stored, and of a truncation.
+        """Tell the witness of an election state to be stored, of a truncation, and of a cleaning.
 
         Older epochs are promised nothing from now on, but what was asked for in them may be done later.
         """
@@ -157,6 +181,8 @@ class ReplicaProcess:
             self.directory.witness.asked_to_store(self.directory.ledger, effect.state)
         elif isinstance(effect, TruncateToEndOffset):
             self.directory.witness.asked_to_truncate(self.directory.ledger)
+        elif isinstance(effect, CleanLog):
+            self._cleaning.began(self.told_ms)
 
     def submit(self, job: DiskJob, /) -> None:
         """Begin some work for the disk."""

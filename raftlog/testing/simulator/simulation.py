@@ -93,6 +93,9 @@ class Simulation:
         plan: which faults there are.
         kind: of the state machines of replicas.
 
+    Attributes:
+        is_healing: whether faults have ended.
+
     Raises:
         ViolationError: there can be no state machine of the kind.
     """
@@ -107,7 +110,7 @@ class Simulation:
         self.network = Network(self.timeline, choices, plan, self.injected)
         self.workload = Workload(self.oracle, choices, kind)
         self.machines: dict[int, Machine] = {}
-        self._is_healing = self._is_settling = False
+        self.is_healing = self._is_settling = False
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
         self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys), kind)
@@ -234,7 +237,7 @@ class Simulation:
         if leader is not None:
             for _ in range(self._choices.number(1, 5, "appends")):
                 append = self.workload.append(leader)
-                if self._is_healing and append is not None and self._fresh is None:
+                if self.is_healing and append is not None and self._fresh is None:
                     self._fresh = append
             if self._choices.happens(0.3, "read"):
                 self.workload.read(leader, self.witness.known_end)
@@ -278,7 +281,7 @@ class Simulation:
         self.timeline.after(1 + self._choices.time_ms(mean_ms, kind), self._unless_healing, fault)
 
     def _unless_healing(self, fault: Fault) -> None:
-        if not self._is_healing:
+        if not self.is_healing:
             fault()
 
     def _victim(self) -> Machine:
@@ -301,7 +304,7 @@ class Simulation:
     def crashed(self, machine: Machine, process: ReplicaProcess) -> None:
         """Have a machine that has crashed started again, soon or after a while."""
         self.workload.crashed(process)
-        if self.plan.rot and not self._is_healing and self._choices.happens(self.plan.rot, "rot", machine.id):
+        if self.plan.rot and not self.is_healing and self._choices.happens(self.plan.rot, "rot", machine.id):
             self._rot(machine)
         means_ms = (50, 1000, LONG_DOWN_MS) if self.plan.autopilot_look_ms else (50, 1000)
         down_ms = self._choices.time_ms(self._choices.pick(means_ms, "down", machine.id), "down-time", machine.id)
@@ -320,8 +323,8 @@ class Simulation:
     def may_damage(self, machine: Machine) -> bool:
         """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be."""
         if self.plan.is_beyond_atlas:
-            return not self._is_healing
-        return not self._is_healing and self._membership.may_damage(
+            return not self.is_healing
+        return not self.is_healing and self._membership.may_damage(
             machine, self.history.end_offset, self.timeline.now_ms
         )
 
@@ -408,7 +411,7 @@ class Simulation:
 
     def _heal(self) -> int:
         """End all faults, and return how long the quorum takes to recover."""
-        self._is_healing = self.network.is_healed = True
+        self.is_healing = self.network.is_healed = True
         self.network.heal()
         for machine in self.machines.values():
             machine.is_crash_armed = False
@@ -422,6 +425,7 @@ class Simulation:
         self.timeline.run(began_ms + HEALING_MS, self._has_recovered)
         for process in self.running:
             self.workload.check_ended(process)
+            process.dialogue.check_answered(self.timeline.now_ms)
         if not self._has_recovered() and not self.plan.is_beyond_atlas:
             raise ViolationError("recovery", f"after {HEALING_MS} ms without faults: {self._description()}")
         healed_ms = self.timeline.now_ms - began_ms
@@ -437,7 +441,7 @@ class Simulation:
             raise ViolationError("autopilot-settles", f"after {SETTLING_MS} ms: {self._autopilots.description()}")
 
     def _has_recovered(self) -> bool:
-        """Whether a fresh write is acknowledged, there is one leader, logs are equal, and listeners have read all."""
+        """Whether a fresh write is acknowledged, there is one leader, logs are equal, and listeners know all of it."""
         if self._fresh is None or self._fresh.told is not Told.OK:
             if self._fresh is not None and self._fresh.told is not Told.NOTHING:
                 self._fresh = None
@@ -451,9 +455,11 @@ class Simulation:
         if len(leaders) != 1 or not is_level:
             return False
         known = ledgers[0].batches[ledgers[0].index_of(start_offset) :]
-        return all(each.batches[each.index_of(start_offset) :] == known for each in ledgers) and all(
-            each.application.has_read(self._fresh.last_offset + 1) for each in self.running
-        )
+        if any(each.batches[each.index_of(start_offset) :] != known for each in ledgers):
+            return False
+        epoch, leader_id = leaders[0].raft.role.epoch, leaders[0].directory.identity.key.id
+        applications, end_offset = [each.application for each in self.running], self._fresh.last_offset + 1
+        return all(each.knows_leader(epoch, leader_id) and each.has_read(end_offset) for each in applications)
 
     def _description(self) -> str:
         return "; ".join(

@@ -248,6 +248,18 @@ def test_errors_of_the_leader_keep_what_was_fetched() -> None:
     assert core.asked_position == 100
 
 
+@pytest.mark.parametrize("does_pause", [False, True])
+def test_a_leader_that_has_resigned_is_asked_after_a_pause(*, does_pause: bool) -> None:
+    """It names itself in the same epoch, so nothing changes; as in Kafka it could be asked as fast as it answers."""
+    core = FollowerOfTwo(config=QuorumConfig(pause_after_refusal=does_pause))
+    core.name()
+    sent = len(core.requests)
+    core.send_chunk(0, b"", error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert len(core.requests) == (sent if does_pause else sent + 1)
+    core.sleep(CONFIG.retry_backoff_ms)
+    assert len(core.requests) == sent + 1
+
+
 def test_negative_ids_are_none() -> None:
     """A snapshot id with one negative number is a failed request; in an answer to a FetchSnapshot it is no snapshot."""
     for snapshot_id in (OffsetAndEpoch(-1, 2), OffsetAndEpoch(4, -1)):

@@ -84,6 +84,20 @@ def test_a_truncated_segment_is_one_that_never_had_more(batch_counts: list[int],
     assert file_system.contents() == other.contents()
 
 
+@given(counts, st.integers(10, 50))
+def test_no_stored_index_names_what_is_cut(batch_counts: list[int], offset: int) -> None:
+    """Index files that were written before, as at a start, are gone; the segment may have others when it is sealed."""
+    file_system = MemoryFileSystem()
+    segment = segment_of(batch_counts, file_system)
+    segment.settle_indexes(is_last=True)
+    has_entries = any(data for path, data in file_system.contents().items() if path.endswith("index"))
+    position, _ = segment.locate(offset)
+    segment.cut_file(position)
+    left = [path for path, data in file_system.contents().items() if path.endswith("index") and data]
+    assert left == []
+    assert has_entries == bool(batch_counts)
+
+
 @given(counts)
 def test_a_scan_finds_what_was_appended(batch_counts: list[int]) -> None:
     """A reopened segment has the same ends and the same indexes."""

@@ -16,7 +16,14 @@ BEYOND: Final = {
         *("K17-unchecked", "K34-delay", "K34-moved", "K15", "K15-truncated", "K-old-entry", "K-join-answers"),
         *("R-membership-missed", "K27-size", "W1-above", "R9-directory", "S-lock", "S-fork", "S-fork-lock"),
         *("R12", "R13", "R13-vote", "W3-one-copy", "W3-refused", "W3-leads", "K27-order", "R-untimely"),
-        *("R-epoch-without-records-in-files", "S-interrupted"),
+        *("R-epoch-without-records-in-files", "S-interrupted", "K34-order", "W1-early"),
+    ),
+    "checks of what the log and the core are never given: counted in 18 schedules or more, none has struck": (
+        *("K21-crc", "K21-epoch", "K21-gap", "K21-order", "K1", "K1-fenced", "K24", "R3", "R3-truncation"),
+        *("K27-uncommitted", "R22", "R24", "R7"),
+    ),
+    "two replicas with one id at a time, replicas that move, or that may never become voters": (
+        *("R9-core", "R9-endpoint", "K10-added", "R-witness"),
     ),
     "what is only shown or kept, for operators": (
         *("K-idle-observers", "K-described-directories", "K-silent-voters", "K-committed-voters"),

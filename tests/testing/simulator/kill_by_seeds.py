@@ -24,6 +24,7 @@ import attrs
 
 from raftlog.testing.simulator.fault_plan import Storage
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token, run_seed
+from raftlog.testing.simulator.simulation import Simulation
 from raftlog.testing.simulator.violation import ViolationError
 from tests.mutants import (
     of_accumulator,
@@ -50,6 +51,7 @@ from tests.mutants import (
 from tests.mutants.planting import Mutant
 from tests.testing.simulator.beyond_seeds import BEYOND
 from tests.testing.simulator.fresh_mutants import FRESH_MUTANTS
+from tests.testing.simulator.left_directories import audited
 from tests.testing.simulator.planted_bugs import BUGS
 from tests.testing.simulator.run import is_slip
 
@@ -178,8 +180,10 @@ def _end(_: int, __: FrameType | None) -> None:
 
 def _run(storage: Storage, seed: int) -> ViolationError | None:
     signal.alarm(LIMIT_SECONDS)
+    simulations: list[Simulation] = []
     try:
-        return run_seed(Token(seed, ScheduleOptions(storage=storage))).violation
+        violation = run_seed(Token(seed, ScheduleOptions(storage=storage)), simulations.append).violation
+        return next(filter(None, map(audited, simulations)), None) if violation is None else violation
     except Exception as error:  # Before the schedule has begun, as its directories are made.
         return ViolationError("no-error", "".join(traceback.format_exception(error)))
     finally:

@@ -335,6 +335,10 @@ _OF_CATALOGUE: Final = (
     "K24-core",
     "R-read-end",
     "K9-resigns",
+    *("R-waiting-fetches", "R-failed-update", "K5-end", "K6", "K7", "R8", "K14-core"),
+    *("R-caught-up", "R11-removing", "K16"),
+    *("K20-listener", "K27-listeners", "K-cleaning", "K-cleaning-pause"),
+    *("W3-remembered", "K31"),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

@@ -41,6 +41,14 @@ def _one_record_back(right: Wrong) -> Wrong:
     return close_delivery
 
 
+def _twice(right: Wrong) -> Wrong:
+    def respond(outbox: Any, *arguments: Any) -> None:
+        right(outbox, *arguments)
+        right(outbox, *arguments)
+
+    return respond
+
+
 def _up_to_the_log_end(right: Wrong) -> Wrong:
     return lambda core, listener, known: right(core, listener, core.log.state.end_offset)
 
@@ -122,6 +130,7 @@ LIFE: Final = (
         "a follower learns the high watermark when the records are in its log",
         instead(fetching, "learn_high_watermark", _before_the_records),
     ),
+    _bug("answered-twice", "a request is answered once", swapped(Outbox, "respond", _twice)),
     _bug("delivered-twice", "a record is delivered once", swapped(delivering, "close_delivery", _one_record_back)),
     _bug(
         "delivered-early",

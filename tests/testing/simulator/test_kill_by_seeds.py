@@ -87,7 +87,7 @@ def test_survivors_are_printed_at_the_end(monkeypatch: pytest.MonkeyPatch, capfd
     planted: list[str] = []
     sound = attrs.evolve(run_seed(0), violation=None)
     found = attrs.evolve(sound, violation=FOUND)
-    monkeypatch.setattr(kill_by_seeds, "run_seed", lambda _: found if planted == ["found"] else sound)
+    monkeypatch.setattr(kill_by_seeds, "run_seed", lambda *_: found if planted == ["found"] else sound)
     monkeypatch.setattr("os.nice", lambda _: 0)
     for name in ("found", "hidden"):
         monkeypatch.setitem(MUTANTS, name, Mutant(name, "", "", functools.partial(planted.append, name), ()))
@@ -112,7 +112,7 @@ def test_an_error_before_a_schedule_begins(
 ) -> None:
     """It counts as one in the schedule does."""
 
-    def fail(_: int) -> None:
+    def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(kill_by_seeds, "run_seed", fail)

@@ -87,6 +87,9 @@ class DiskWitness:
         check(majorities_meet(before.keys, named.keys), "voter-sets-overlap", "{} after {}", named, before)
         if before.keys != named.keys:
             self.voter_changes += 1
+            for added in (self.ledgers[key] for key in named.keys - before.keys if key in self.ledgers):
+                knows = added.end_offset > before.offset or added.needs_others
+                check(knows, "new-voters-know-the-last", "{} is added, and does not know {}", added, before)
             has_committed = self.history.has_committed_in(epoch)
             check(has_committed, "commit-before-voters", "{} after {}, epoch {}", named, before, epoch)
 
@@ -174,6 +177,7 @@ class DiskWitness:
         before = ledger.high_watermark
         check(offset >= before, "high-watermark-is-kept", "{}: {}, restarted at {}", ledger.key, before, offset)
         self.counts["restarts"] += offset > 0
+        ledger.restart_count += 1
         self.emptied(ledger, offset)
         ledger.synced_to(offset)
         ledger.high_watermark = offset

@@ -65,6 +65,7 @@ class Ledger:
         high_watermark: of the log in this run of the process, exclusive.
         requested_epoch: of the latest election state that the disk was given to store, in this run or before.
         truncating_epoch: of this replica when its core asked for the last truncation.
+        restart_count: how often a snapshot has replaced the whole log.
         state: the election state that is durable.
         is_vote_lost: whether the replica may have forgotten a vote, and says so.
         is_refused: whether the directory cannot be opened any more, and says so.
@@ -84,6 +85,7 @@ class Ledger:
     high_watermark: int = 0
     requested_epoch: int = 0
     truncating_epoch: int = 0
+    restart_count: int = 0
     state: QuorumStateData | None = None
     is_vote_lost: bool = False
     is_refused: bool = False

@@ -28,12 +28,29 @@ class ListenerContract:
         self._history = history
         self._ledger = ledger
         self._is_reading = False
+        self._paused_until_ms = 0
+        self._snapshot_restarts: int | None = None
         self._told_epoch = 0
         self._told_leader: int | None = None
+
+    def paused(self, until_ms: int) -> None:
+        """Note that the listener has taken nothing, and is given nothing before a time, in ms by the core's clock."""
+        self._paused_until_ms = until_ms
+
+    def given(self, core_ms: int) -> None:
+        """Check that a delivery does not come before the end of a pause."""
+        is_paused = core_ms < self._paused_until_ms
+        check(not is_paused, "listeners-pause", "given at {}, paused until {}", core_ms, self._paused_until_ms)
+
+    def snapshot_gone(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Check that a snapshot that cannot be read any more was replaced by a later one, with the whole log."""
+        was_replaced = self._snapshot_restarts != self._ledger.restart_count
+        check(was_replaced, "snapshots-stay-while-read", "{}: {} is gone", self._ledger.key, snapshot_id)
 
     def snapshot_delivered(self, snapshot_id: OffsetAndEpoch) -> None:
         """Check that a snapshot replaces only what the listener cannot read any more, and is committed."""
         self._begin(snapshot_id)
+        self._snapshot_restarts = self._ledger.restart_count
         known, start = self.next_offset, self._ledger.start_offset
         is_needed = known is None or known < start <= snapshot_id.offset
         check(is_needed, "listener-in-order", "{} at {}, log start {}", snapshot_id, known, start)
@@ -67,6 +84,10 @@ class ListenerContract:
         self._is_reading = False
         if next_offset is not None:
             self.next_offset = next_offset
+
+    def knows(self, epoch: int, leader_id: int) -> bool:
+        """Whether the listener was told last that this replica leads this epoch."""
+        return (self._told_epoch, self._told_leader) == (epoch, leader_id)
 
     def leader_told(self, epoch: int, leader_id: int | None) -> None:
         """Check that an epoch is news, is durable, and has this leader; and that the leader itself has read enough."""

@@ -76,6 +76,9 @@ def check_log(
         ledger.snapshots = tuple(sorted(found.snapshots))
     else:
         witness.snapshots_kept(ledger, sorted(found.snapshots))
+    last = max(found.snapshots, default=None)
+    is_finished = last is None or last.offset <= found.end_offset or found.quarantine_end > 0 or is_damaged
+    check(is_finished, "starts-finish-restarts", "{} ends at {}, and has {}", ledger.key, found.end_offset, last)
     if found.quarantine_end > ledger.end_offset:
         ledger.quarantine_end = max(ledger.quarantine_end, found.quarantine_end)
     witness.reopened(ledger, found.end_offset, found.high_watermark)
@@ -94,7 +97,10 @@ def _move_start(witness: DiskWitness, ledger: Ledger, found: FoundLog, *, is_dam
     if dropped:
         _check_loss(ledger, found, dropped[0].next_offset, is_damaged=is_damaged)
         witness.rotted(ledger, max(offset, ledger.start_offset))
-    witness.restarted(ledger, offset)
+    if offset < found.end_offset:  # A snapshot stands for what was lost at the start: the records after it are back.
+        witness.emptied(ledger, offset)
+    else:
+        witness.restarted(ledger, offset)
 
 
 def _name_first_voters(witness: DiskWitness, ledger: Ledger, found: FoundLog, *, is_damaged: bool) -> None:

@@ -130,6 +130,8 @@ class FileDirectory:
         is_damaged = self._is_damaged or self.has_failed
         opened = store.state, self._requested
         check_state(self.witness, ledger, *opened, may_vote=store.may_vote, is_damaged=is_damaged)
+        is_forgotten = ledger.is_vote_lost and store.may_vote and not is_damaged
+        check(not is_forgotten, "lost-votes-stay-lost", "{} may vote again, with {}", ledger.key, store.state)
         ledger.is_vote_lost, ledger.is_refused = not store.may_vote, False
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None

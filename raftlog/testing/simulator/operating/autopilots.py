@@ -8,11 +8,10 @@ from raftlog.quorum.autopilot.planning import plan
 from raftlog.quorum.autopilot.spec import AutopilotReplica, AutopilotSpec, BaseRole, PromotionPolicy
 from raftlog.quorum.describing.raft_status import RaftStatus
 from raftlog.quorum.roles.roles import Leader
-from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.testing.simulator.checks.autopilot_rules import AutopilotLook, AutopilotRules
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.fault_plan import FaultPlan
-from raftlog.testing.simulator.machine import ADMIN, Machine
+from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.operating.membership import Membership, addition, removal
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.timeline import Timeline
@@ -126,9 +125,8 @@ class Autopilots:
         if self._timeline.story is not None:
             words = f"its autopilot asks: {step.kind.value} {step.key.id}"
             self._timeline.story.client(self._timeline.now_ms, machine.id, words)
-        received = ReceivedRequest(ADMIN, 1, identity.listener, step.expected_voters_offset)
         request = addition(identity) if step.kind is VoterStepKind.ADD else removal(step.key)
-        process.raft.receive_request(request, received)
+        machine.ask(process, request, step.expected_voters_offset)
 
     def has_settled(self) -> bool:
         """Whether nothing is left to do: not while a replica is not in sync.

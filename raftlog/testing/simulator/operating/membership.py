@@ -4,13 +4,13 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
+from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.directory import Directory
-from raftlog.testing.simulator.machine import ADMIN, Machine
+from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.voter_set import ReplicaKey
@@ -52,7 +52,6 @@ class Membership:
         replica. It is no voter, and the other one needs its vote and cannot get it, because its log is shorter. Neither
         is elected any more. The core does not let it come to that (decision 66), so the operator may ask for it.
         """
-        identity = leader.directory.identity
         in_force = leader.directory.ledger.voter_sets[-1].keys
         others = [each for each in self._machines.values() if _may_be_added(each, in_force)]
         request: AddRaftVoterRequest | RemoveRaftVoterRequest
@@ -69,8 +68,9 @@ class Membership:
             request = addition(added.directory.identity)
         else:
             return None
-        leader.raft.receive_request(request, ReceivedRequest(ADMIN, 1, identity.listener))
-        self._machines[identity.key.id].settle()
+        machine = self._machines[leader.directory.identity.key.id]
+        machine.ask(leader, request)
+        machine.settle()
         return request
 
     def note_addition(self, replica_id: int, now_ms: int) -> None:

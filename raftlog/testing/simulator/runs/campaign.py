@@ -49,7 +49,7 @@ MARKS: Final = (
 
 FAULTS: Final = (
     *("loss", "duplicate", "cut", "one-way-cut", "pause", "clock-error", "slow-sync"),
-    *("crash", "armed-crash", "replaced-disk", "lost-disk", "lost-batches"),
+    *("crash", "armed-crash", "snapshot-crash", "replaced-disk", "lost-disk", "lost-batches"),
     *CRASH_FAULTS,
     *DAMAGES,
     *ERRORS,

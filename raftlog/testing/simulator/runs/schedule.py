@@ -20,6 +20,7 @@ from raftlog.testing.simulator.fault_plan import (
     with_autopilot,
     with_disk_losses,
     with_disks,
+    with_snapshot_crashes,
 )
 from raftlog.testing.simulator.simulation import Simulation
 
@@ -33,7 +34,7 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "duplicates": {"duplication": 0.0},
     "reordering": {"is_delay_even": True},
     "cuts": {"cut_interval_ms": 0},
-    "crashes": {"crash_interval_ms": 0},
+    "crashes": {"crash_interval_ms": 0, "snapshot_crashes": 0.0},
     "rot": {"rot": 0.0},
     "pauses": {"pause_interval_ms": 0},
     "clocks": {"clock_error_ppm": 0},
@@ -221,6 +222,7 @@ def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
     chance = random.Random(token.seed)  # noqa: S311 - no secret
     plan = with_disks(draw_fault_plan(chance), drawn_for("disks"), token.options.storage)
     plan = with_disk_losses(with_autopilot(plan, drawn_for("autopilot")), drawn_for("disk losses"))
+    plan = with_snapshot_crashes(plan, drawn_for("snapshot crashes"))
     return token.options.applied(plan), SeededChoices(chance)
 
 

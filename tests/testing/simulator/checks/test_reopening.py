@@ -191,3 +191,40 @@ def test_an_election_state(
     with pytest.raises(ViolationError) as caught:
         check_state(known.witness, ledger, state, requested, may_vote=may_vote, is_damaged=is_damaged)
     assert caught.value.invariant == "votes-are-kept"
+
+
+def test_records_after_a_lost_start_are_back() -> None:
+    """A snapshot that was fetched stands for the lost ones: the log starts where the sound ones do."""
+    known = disks()
+    ledger = known.ledgers[1]
+    known.lead(1, 1)
+    known.sync(1)
+    snapshots = {OffsetAndEpoch(4, 1): b""}
+    ledger.cut(0)
+    ledger.snapshots = tuple(snapshots)
+    found = attrs.evolve(log_with(batches(3, 3), start=3), high_watermark=4, snapshots=snapshots)
+    assert check_log(known.witness, ledger, found, None, is_damaged=False) == 0
+    assert (ledger.start_offset, ledger.end_offset, len(ledger.batches)) == (3, 6, 3)
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "quarantine_end", "is_damaged", "is_right"),
+    [(6, 0, False, True), (5, 0, False, False), (5, 8, False, True), (5, 0, True, True)],
+)
+def test_no_snapshot_is_ahead_of_the_log(
+    end_offset: int, quarantine_end: int, *, is_damaged: bool, is_right: bool
+) -> None:
+    """An open restarts the log there, unless it is damaged."""
+    known = disks()
+    ledger = known.ledgers[1]
+    known.lead(1, 1)
+    known.sync(1)
+    ledger.cut(end_offset)
+    snapshots = {OffsetAndEpoch(6, 1): b""}
+    ledger.snapshots = tuple(snapshots)
+    found = attrs.evolve(log_with(batches(end_offset), quarantine_end=quarantine_end), snapshots=snapshots)
+    if is_right:
+        assert check_log(known.witness, ledger, found, None, is_damaged=is_damaged) == 0
+    else:
+        with pytest.raises(ViolationError, match="starts-finish-restarts"):
+            check_log(known.witness, ledger, found, None, is_damaged=is_damaged)

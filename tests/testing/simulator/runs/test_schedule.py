@@ -13,6 +13,7 @@ from raftlog.errors import OptionError
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
 from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
+from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, outcomes
 from raftlog.testing.simulator.runs.schedule import (
     OF_FILES,
@@ -169,3 +170,14 @@ def test_every_fault_is_counted_under_a_known_name() -> None:
             break
     assert set(seen) <= set(FAULTS)
     assert of_disks <= set(seen)
+
+
+def test_schedules_crash_at_fetched_snapshots() -> None:
+    """A quarter of them may, all with snapshots; some do; without crashes, none does."""
+    tokens = [Token(seed) for seed in range(200)]
+    plans = {token: plan for token in tokens if (plan := schedule.plan_of(token)).snapshot_crashes}
+    assert 0.15 * len(tokens) <= len(plans) <= 0.35 * len(tokens)
+    assert all(plan.snapshot_interval for plan in plans.values())
+    assert any(run_seed(token).injected.get("snapshot-crash") for token in list(plans)[:8])
+    without = ScheduleOptions(faults=frozenset(SWITCHES) - {"crashes"})
+    assert not any(schedule.plan_of(Token(token.seed, without)).snapshot_crashes for token in plans)
