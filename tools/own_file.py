@@ -2,15 +2,22 @@
 """Files that raftlog writes for a user: completely or not at all, and known as its own by how they begin."""
 
 import contextlib
+import glob
 import itertools
 import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from raftlog.errors import LogDirectoryError, StorageError
 from raftlog.file_paths import is_remote, local_or_remote
+from raftlog.records.files.file_names import FileKind, parse_directory_name
+from raftlog.storage.reading.file_source import STANDARD_INPUT
+
+_OWNER: Final = FileKind.META_PROPERTIES.value
+_OF_LOGS: Final = (_OWNER, FileKind.PARTITION_METADATA.value, FileKind.LEADER_EPOCH_CHECKPOINT.value)
+"""Files that Kafka keeps in each log directory, or in the directory of each log."""
 
 
 def is_own(target: Path, head: bytes) -> bool:
@@ -71,7 +78,14 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 
 def check_outside(path: str, sources: Iterable[str]) -> None:
-    """Check that results are written neither to an audited directory nor to a remote file system.
+    """Check that results are written neither to a directory that is read nor to a remote file system.
+
+    A file that is read stands for the directory of a log that it is in, and the directory of a log for the log
+    directory around it: a file that appears there may be taken for one of the node's.
+
+    Args:
+        path: to be written.
+        sources: what is read, as users name it: directories, files, patterns, URIs and ``-``.
 
     Raises:
         LogDirectoryError: they would be.
@@ -81,5 +95,19 @@ def check_outside(path: str, sources: Iterable[str]) -> None:
         raise LogDirectoryError(f"{path}: results are written to a local directory, named by its plain path, not a URI")
     output = os.path.realpath(path)
     for source in itertools.filterfalse(is_remote, map(local_or_remote, sources)):
-        if os.path.commonpath([output, root := os.path.realpath(source)]) == root:
-            raise LogDirectoryError(f"{path} is in {source}: an audited directory is not written to")
+        for place in () if source == STANDARD_INPUT else _places(source):
+            if os.path.commonpath([output, place]) == place:
+                where = source if place == os.path.realpath(source) else place
+                raise LogDirectoryError(f"{path} is in {where}: an audited directory is not written to")
+
+
+def _places(source: str) -> Iterator[str]:
+    """Yield the paths that must not be written below if a path, or a pattern, is read; without links."""
+    for each in (source, *glob.glob(source)):  # noqa: PTH207 - as users give it
+        real = os.path.realpath(each)
+        yield real
+        directory = Path(real if os.path.isdir(real) else os.path.dirname(real))  # noqa: PTH112, PTH120
+        if any((directory / name).exists() for name in _OF_LOGS):
+            yield str(directory)
+        if parse_directory_name(directory.name) is not None and (directory.parent / _OWNER).exists():
+            yield str(directory.parent)

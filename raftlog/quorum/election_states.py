@@ -4,6 +4,8 @@
 Source: QuorumState, FileQuorumStateStore. Differs: DECISIONS.md 18.
 """
 
+import attrs
+
 from raftlog.errors import FencedEpochError, IllegalTransitionError
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 
@@ -21,6 +23,28 @@ def keeps_promises(state: QuorumStateData, before: QuorumStateData) -> bool:
     return here.id == there.id and (
         None in (here.directory_id, there.directory_id) or here.directory_id == there.directory_id
     )
+
+
+def contradict(one: QuorumStateData, other: QuorumStateData, node_id: int) -> bool:
+    """Whether a replica cannot have had both states, of one epoch, in any order.
+
+    A leader has voted for itself, also if its state no longer says so.
+
+    Args:
+        one: a state of it.
+        other: another one.
+        node_id: of the replica.
+    """
+    if one.leader_epoch != other.leader_epoch:
+        return False
+    one, other = (_with_own_vote(each, node_id) for each in (one, other))
+    return not keeps_promises(one, other) and not keeps_promises(other, one)
+
+
+def _with_own_vote(state: QuorumStateData, node_id: int) -> QuorumStateData:
+    if state.leader_id == node_id and state.voted_id == UNKNOWN_ID:
+        return attrs.evolve(state, voted_id=node_id)
+    return state
 
 
 def is_undecided(state: QuorumStateData) -> bool:

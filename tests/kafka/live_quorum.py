@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a real quorum of three controllers, and a broker with work to do."""
+"""Runs a real quorum of three controllers, or of one, and a broker with work to do."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ import attrs
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.uuid_text import uuid_to_text
 from tests.hang_limit import HANG_S
-from tests.kafka.controller import held_port, install_server, looks
+from tests.kafka.controller import NEWEST_RELEASE, held_port, install_server, looks
 from tests.kafka.dump_tool import JVM_OPTIONS
 from tests.kafka.java_programs import class_path
 from tests.other_processes import started
@@ -69,22 +69,26 @@ class Load:
 
 @attrs.define
 class LiveQuorum:
-    """A quorum of three controllers and a broker, whose log directories are below one directory.
+    """A quorum of controllers and a broker, whose log directories are below one directory.
 
     Attributes:
         path: the directory of the log directories, which has nothing else.
         work: a directory for everything else.
+        controllers: ids of the first voters.
+        release: of Kafka.
     """
 
     path: Path
     work: Path
+    controllers: tuple[int, ...] = attrs.field(default=CONTROLLERS, kw_only=True)
+    release: str = attrs.field(default=NEWEST_RELEASE, kw_only=True)
     _ports: dict[int, int] = attrs.field(init=False)
     _directory_ids: dict[int, str] = attrs.field(init=False)
     _nodes: dict[int, "subprocess.Popen[bytes]"] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._ports = {node: held_port() for node in (*CONTROLLERS, BROKER)}
-        self._directory_ids = {node: uuid_to_text(uuid.uuid4()) for node in CONTROLLERS}
+        self._ports = {node: held_port() for node in (*self.controllers, BROKER)}
+        self._directory_ids = {node: uuid_to_text(uuid.uuid4()) for node in self.controllers}
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -92,10 +96,10 @@ class LiveQuorum:
         self.path.mkdir()
         self.work.mkdir()
         cluster_id = uuid_to_text(uuid.uuid4())
-        for node in (*CONTROLLERS, BROKER):
+        for node in (*self.controllers, BROKER):
             self._format(node, cluster_id)
         try:
-            for node in (*CONTROLLERS, BROKER):
+            for node in (*self.controllers, BROKER):
                 self.start(node)
             yield
         finally:
@@ -106,7 +110,7 @@ class LiveQuorum:
         """Start a node."""
         with (self.work / f"node{node}.out").open("ab") as out:
             self._nodes[node] = subprocess.Popen(
-                _java("kafka.Kafka", str(self._properties(node))), stdout=out, stderr=subprocess.STDOUT
+                self._java("kafka.Kafka", str(self._properties(node))), stdout=out, stderr=subprocess.STDOUT
             )
 
     def stop(self, node: int) -> None:
@@ -152,7 +156,16 @@ class LiveQuorum:
         """
         errors, half = self.work / "load.err", self.work / "half"
         address = f"localhost:{self._ports[BROKER]}"
-        command = ["java", *JVM_OPTIONS, "-cp", _class_path(_LOAD), "LiveLoad", address, str(transactions), str(half)]
+        command = [
+            "java",
+            *JVM_OPTIONS,
+            "-cp",
+            self._class_path(_LOAD),
+            "LiveLoad",
+            address,
+            str(transactions),
+            str(half),
+        ]
         with errors.open("wb") as err, started(command, stdout=subprocess.PIPE, stderr=err) as process:
             assert process.stdout is not None
             ready = process.stdout.readline()
@@ -175,7 +188,7 @@ class LiveQuorum:
             meta = read_meta_properties((self.path / f"n{node}/meta.properties").read_bytes())
             assert meta.directory_id is not None
             arguments += [str(node), uuid_to_text(meta.directory_id), str(self._ports[node])]
-        command = ["java", *JVM_OPTIONS, "-cp", _class_path(_GROWTH), "GrowQuorum", *arguments]
+        command = ["java", *JVM_OPTIONS, "-cp", self._class_path(_GROWTH), "GrowQuorum", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
         self.check_running()
         assert done.returncode == 0, done.stderr[-4000:]
@@ -188,20 +201,23 @@ class LiveQuorum:
     def format_observer(self, node: int, cluster_id: str) -> None:
         """Format a controller's directory, which is not there, as one that joins later."""
         command = ["format", "-t", cluster_id, "-c", str(self._properties(node)), "--no-initial-controllers"]
-        subprocess.run(_java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=HANG_S)
+        self._run_storage_tool(command)
 
     def _format(self, node: int, cluster_id: str) -> None:
         command = ["format", "-t", cluster_id, "-c", str(self._properties(node))]
-        if node in CONTROLLERS:
-            addresses = (f"{each}@localhost:{self._ports[each]}:{self._directory_ids[each]}" for each in CONTROLLERS)
-            command += ["--initial-controllers", ",".join(addresses)]
+        if node in self.controllers:
+            command += ["--initial-controllers", ",".join(map(self.voter, self.controllers))]
         else:
             command += ["--no-initial-controllers"]
-        subprocess.run(_java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=HANG_S)
+        self._run_storage_tool(command)
+
+    def _run_storage_tool(self, arguments: Iterable[str]) -> None:
+        command = self._java("kafka.tools.StorageTool", *arguments)
+        subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
 
     def _properties(self, node: int) -> Path:
         is_broker = node == BROKER
-        servers = ",".join(f"localhost:{self._ports[each]}" for each in CONTROLLERS)
+        servers = ",".join(f"localhost:{self._ports[each]}" for each in self.controllers)
         settings = _SETTINGS | {
             "process.roles": "broker" if is_broker else "controller",
             "node.id": str(node),
@@ -214,10 +230,8 @@ class LiveQuorum:
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return path
 
+    def _java(self, main_class: str, *arguments: str) -> list[str]:
+        return ["java", *JVM_OPTIONS, "-cp", f"{install_server(self.release)}{os.sep}*", main_class, *arguments]
 
-def _java(main_class: str, *arguments: str) -> list[str]:
-    return ["java", *JVM_OPTIONS, "-cp", f"{install_server()}{os.sep}*", main_class, *arguments]
-
-
-def _class_path(program: Path) -> str:
-    return class_path(install_server(), program)
+    def _class_path(self, program: Path) -> str:
+        return class_path(install_server(self.release), program)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import FencedEpochError, IllegalTransitionError, QuorumError
-from raftlog.quorum.election_states import check_transition, is_undecided, keeps_promises, was_elected
+from raftlog.quorum.election_states import check_transition, contradict, is_undecided, keeps_promises, was_elected
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 
 DIRECTORIES = (None, uuid.UUID(int=1), uuid.UUID(int=2))
@@ -130,3 +130,24 @@ def test_undecided_cases() -> None:
     """Only a state with neither a leader nor a vote."""
     found = [is_undecided(each) for each in (state(1), state(1, leader=1), state(1, vote=1), state(1, 1, 2))]
     assert found == [True, False, False, False]
+
+
+@given(states, states, st.sampled_from([1, 2, 3]))
+def test_states_of_which_one_may_follow_the_other_do_not_contradict(
+    one: QuorumStateData, other: QuorumStateData, node_id: int
+) -> None:
+    """In any order, and never of two epochs; but a replica that leads has voted for itself, and for nobody else."""
+    is_wrong = contradict(one, other, node_id)
+    assert is_wrong == contradict(other, one, node_id)
+    if one.leader_epoch != other.leader_epoch:
+        assert not is_wrong
+        return
+    may_follow = keeps_promises(one, other) or keeps_promises(other, one)
+    votes = {each.voted_id for each in (one, other)} - {UNKNOWN_ID}
+    leads = node_id in {one.leader_id, other.leader_id}
+    if not leads:
+        assert is_wrong != may_follow
+    elif votes - {node_id} and len({one.leader_id, other.leader_id}) == 2:
+        assert is_wrong
+    elif may_follow:
+        assert is_wrong == bool(votes - {node_id} and None in {one.voted_key, other.voted_key})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.errors import StorageError
-from raftlog.tools.own_file import is_own, new_file, write_whole
+from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.tools.own_file import check_outside, is_own, new_file, write_whole
 
 
 def test_a_file_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
@@ -111,3 +111,55 @@ def test_a_new_file_replaces_nothing(is_late: bool, tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         write()
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"other", [path])
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A log directory with one partition, loose files beside it, and links to both."""
+    partition = tmp_path / "disk" / "orders-0"
+    partition.mkdir(parents=True)
+    for path in (partition.parent / "meta.properties", partition / "a.log", partition / "leader-epoch-checkpoint"):
+        path.touch()
+    (tmp_path / "incident-1").mkdir()
+    (tmp_path / "incident-1/a.log").touch()
+    (tmp_path / "link").symlink_to(partition)
+    return tmp_path
+
+
+@pytest.mark.parametrize("out", ["disk/x", "disk/orders-0/x", "link/x", "disk/orders-0/no/x", "disk"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "disk",
+        "disk/",
+        "disk/orders-0",
+        "disk/orders-0/a.log",
+        "disk/orders-0/gone.log",
+        "disk/meta.properties",
+        "link",
+        "link/a.log",
+        "d*k",
+        "disk/orders-*",
+        "disk/orders-0/?.log",
+    ],
+)
+def test_nothing_is_written_beside_what_is_read(source: str, out: str, disk: Path) -> None:
+    """However the log directory, a log in it, or a file of that is named."""
+    with pytest.raises(LogDirectoryError, match="an audited directory is not written to"):
+        check_outside(str(disk / out), [str(disk / "incident-1"), str(disk / source)])
+    with pytest.raises(LogDirectoryError, match="an audited directory is not written to"):
+        check_outside(str(disk / out), [f"file://{disk / source}"])
+
+
+@pytest.mark.parametrize("out", ["x", "disk2/x", "diskx", "incident-1/x", "orders-0/x"])
+@pytest.mark.parametrize("source", ["disk", "disk/orders-0/a.log", "incident-1/a.log", "link", "no", "s3://b/k", "-"])
+def test_results_are_written_elsewhere(source: str, out: str, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the log directory, and beside loose files, whatever the name of their directory."""
+    monkeypatch.chdir(disk / "disk")
+    check_outside(str(disk / out), [source if source in {"s3://b/k", "-"} else str(disk / source)])
+
+
+def test_results_are_written_over_no_file_that_is_read(disk: Path) -> None:
+    """A loose file is not written to either."""
+    with pytest.raises(LogDirectoryError, match="an audited directory is not written to"):
+        check_outside(str(disk / "incident-1/a.log"), [str(disk / "incident-1/a.log")])

@@ -52,6 +52,10 @@ def run(arguments: Sequence[str]) -> int:
 def _verify(given: argparse.Namespace) -> int:
     from raftlog.tools.audit_verbs.verification import Verification  # Only now: numpy comes with it.
 
+    if given.findings is not None:
+        from raftlog.tools.own_file import check_outside  # Only needed for an output.
+
+        check_outside(given.findings, given.paths)
     report_path: str | None = given.report
     report = None if report_path is None else _new_report(report_path, given.paths)
     with contextlib.nullcontext() if given.findings is None else _new_file(given.findings) as findings_output:

@@ -20,6 +20,8 @@ from raftlog.tools.image_snapshot.snapshot_writing import (
     write_snapshot,
 )
 from raftlog.tools.loading.features import CHECKED_RELEASES
+from raftlog.tools.own_file import check_outside
+from raftlog.tools.repair.sources import check_not_locked, log_directory_of
 from raftlog.tools.state.positions import Position, parsed_position
 from raftlog.tools.state.state_search import Span, copies, metadata_log, with_span
 from raftlog.tools.terminal.argument_parser import Parser
@@ -38,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     program, tally = parser.prog, Tally()
     try:
+        _check_output(given)
         files = read_quorum_files(given, program)
         tally = files.tally
         if not files.logs:
@@ -106,6 +109,20 @@ def make_parser() -> Parser:
     add_processes_option(parser)
     add_spool_option(parser)
     return parser
+
+
+def _check_output(given: argparse.Namespace) -> None:
+    """Check that the snapshot will be written to no directory that is read, nor to that of a running node.
+
+    Raises:
+        LogDirectoryError: it would be.
+        DirectoryLockedError: the node of the log directory that it would be in is running.
+        StorageError: a lock's file cannot be read.
+    """
+    if given.out:
+        check_outside(given.out, given.paths)
+        folder = given.out if Path(given.out).is_dir() else str(Path(given.out).parent)
+        check_not_locked(log_directory_of(folder))
 
 
 def _content_or_refusal(span: Span, given: argparse.Namespace) -> SnapshotContent | SnapshotError:

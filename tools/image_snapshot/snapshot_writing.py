@@ -80,9 +80,7 @@ def snapshot_content(span: Span, release: str, *, skips_unknown: bool = False) -
     """
     check, possible = _replayed(span, release)
     if possible is None or possible.next_offset != span.asked_offset:
-        before = 0 if possible is None else possible.next_offset
-        place = f"offset {span.asked_offset} is inside a batch or a metadata transaction, or covers no record"
-        raise SnapshotError(f"{span.copy.path}: {place}: the last offset before it with a state is {before}")
+        raise SnapshotError(f"{span.copy.path}: {_no_state(span, possible, release)}")
     _refuse_controls(check.skipped, span.copy.path)
     if not skips_unknown:
         _refuse_newer(check.skipped, release, span.copy.path)
@@ -113,6 +111,42 @@ def _replayed(span: Span, release: str) -> tuple[LoadCheck, MetadataBatch | None
         if not check.is_in_transaction:
             possible = batch
     return check, possible
+
+
+def _no_state(span: Span, possible: MetadataBatch | None, release: str) -> str:
+    """Say why no snapshot can end where a span does, and which offset next to it has a state.
+
+    Args:
+        span: the batches.
+        possible: the last batch after which a snapshot is possible; None if there is none before the span's end.
+        release: whose rules count.
+
+    Raises:
+        RaftLogError: a file cannot be read.
+    """
+    if span.asked_offset == 0:
+        place = "a snapshot that ends at offset 0 covers no record"
+    else:
+        place = f"offset {span.asked_offset} is inside a batch or a metadata transaction"
+    if possible is not None:
+        return f"{place}: the last offset before it with a state is {possible.next_offset}"
+    first = _first_state(span, release)
+    return f"{place}: {'no offset has' if first is None else f'offset {first} is the first with'} a state"
+
+
+def _first_state(span: Span, release: str) -> int | None:
+    """Return the first offset of a log, from its start on, where a snapshot can end; None if there is none.
+
+    Raises:
+        RaftLogError: a file cannot be read.
+    """
+    check = LoadCheck((release,), in_snapshot=True, skips=True)
+    check.begin_log(span.start_offset)
+    for batch in attrs.evolve(span, asked_offset=span.copy.log_end).of_log():
+        check.apply(batch)
+        if not check.is_in_transaction:
+            return batch.next_offset
+    return None
 
 
 def _refuse_controls(skipped: Sequence[LoadFault], path: str) -> None:

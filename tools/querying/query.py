@@ -3,7 +3,6 @@
 
 import argparse
 import contextlib
-import glob
 import importlib.util
 import secrets
 import shutil
@@ -108,7 +107,7 @@ def _query(given: argparse.Namespace) -> int:
             return Shell(session).run()
         if given.out is None:
             return session.show(given.sql)
-        _check_outside(given.out, given.paths)
+        check_outside(given.out, given.paths)
         return session.write(given.sql, given.out)
 
 
@@ -133,7 +132,7 @@ def _private_directory(parent: str | None, sources: Sequence[str]) -> Iterator[s
         StorageError: it cannot be made.
     """
     place = tempfile.gettempdir() if parent is None else parent
-    _check_outside(place, sources)
+    check_outside(place, sources)
     directory = Path(place, f"raftlog-query-{secrets.token_hex(8)}")
     try:  # Whenever an interrupt comes, its name is known.
         try:
@@ -143,13 +142,3 @@ def _private_directory(parent: str | None, sources: Sequence[str]) -> Iterator[s
         yield str(directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _check_outside(path: str, sources: Sequence[str]) -> None:
-    """Check that a path that is to be written is in no source, whether that is a directory or a pattern.
-
-    Raises:
-        LogDirectoryError: it is.
-    """
-    found = (each for source in sources for each in (source, *glob.glob(source)))  # noqa: PTH207 - as users give it
-    check_outside(path, found)

@@ -28,7 +28,7 @@ from raftlog.tools.terminal.json_lines import path_member
 KIND: Final = "raftlog-repair-plan"
 VERSION: Final = 1
 _MAX_SIZE_BYTES: Final = 256 << 20
-_HEAD: Final = f'{{\n  "kind": "{KIND}"'
+_HEAD: Final = f'{{\n  "kind": "{KIND}"'.encode()
 
 C = TypeVar("C")
 
@@ -102,20 +102,35 @@ class RepairPlan:
             raise CorruptFileError(f"a plan without {error}") from error
 
     def save(self, path: str) -> None:
-        """Write the file, completely or not at all. An older plan is replaced, no other file is.
+        """Write the file, completely or not at all. No file is replaced; the same plan may be there already.
 
         Raises:
-            LogDirectoryError: the path exists and is not a plan; it is unchanged.
-            StorageError: it cannot be written. An older plan is unchanged.
+            LogDirectoryError: the path exists, and is another plan or none; it is unchanged.
+            StorageError: it cannot be written.
         """
-        target = Path(path)
-        try:
-            is_other = os.path.lexists(target) and not is_own(target, _HEAD.encode())
-        except OSError as error:
-            raise StorageError(path, "write", error.strerror or str(error)) from error
-        if is_other:
-            raise LogDirectoryError(f"{path} exists and is not a plan of raftlog: it is not overwritten")
-        write_whole(path, self.to_json().encode("ascii"))
+        target, data = Path(path), self.to_json().encode("ascii")
+        if os.path.lexists(target):
+            _check_is_same(target, data)
+        else:
+            write_whole(path, data)
+
+
+def _check_is_same(target: Path, data: bytes) -> None:
+    """Check that a path that exists is a file of these bytes.
+
+    Raises:
+        LogDirectoryError: it is not.
+        StorageError: it cannot be read.
+    """
+    try:
+        is_plan = is_own(target, _HEAD)
+        is_same = is_plan and target.stat().st_size == len(data) and target.read_bytes() == data
+    except OSError as error:
+        raise StorageError(str(target), "read", error.strerror or str(error)) from error
+    if not is_plan:
+        raise LogDirectoryError(f"{target} exists and is not a plan of raftlog: it is not overwritten")
+    if not is_same:
+        raise LogDirectoryError(f"{target} exists and is another plan: it is not overwritten; name a new file")
 
 
 def load_plan(path: str, verb: str) -> RepairPlan:

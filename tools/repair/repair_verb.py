@@ -53,6 +53,9 @@ def run_step(program: str, given: argparse.Namespace, plan: Step, apply: Step) -
     except UnsupportedVersionError as error:
         say(str(error), program)
         return EXIT_ERROR
+    except SourceChangedError as error:
+        say(str(error) if given.apply is not None else _changed_meanwhile(error), program)
+        return EXIT_ERROR
     except (DecodeError, QuarantinedLogError) as error:
         say(str(error), program)
         return EXIT_DAMAGE if given.apply is None else EXIT_ERROR
@@ -60,6 +63,11 @@ def run_step(program: str, given: argparse.Namespace, plan: Step, apply: Step) -
         say(str(error), program)
         return EXIT_ERROR
     return EXIT_CLEAN
+
+
+def _changed_meanwhile(error: SourceChangedError) -> str:
+    """Say that a source changed before there was a plan, which has not been written."""
+    return f"{error.path} changed while the plan was made: stop what writes there, and plan again"
 
 
 def check_sources(sources: Iterable[Source]) -> None:

@@ -119,20 +119,27 @@ def _plan(given: argparse.Namespace) -> Fact:
     for source in sources:
         check_is_stopped(source)
     kept = read_kept_log(sources[0])
-    listener = _listener(kept) if given.listener is None else given.listener
-    is_static = not kept.kraft_version.is_reconfiguration_supported
-    voters = parse_new_voters(given.initial_controllers, listener, is_static=is_static)
+    from raftlog.tools.repair.contradictions import check_agreement
     from raftlog.tools.repair.evidence_of_sources import evidence_of  # Slow to import: numpy comes with it.
     from raftlog.tools.repair.voter_planning import RewriteRequest, plan_rewrite
 
     evidence = evidence_of(sources, given.processes)
-    request = RewriteRequest(voters, lost, time.time_ns() // 1_000_000)
+    for each in evidence:
+        if each.is_raft and each.place.log_directory == sources[0].directory:
+            check_agreement(each)  # Before the voters are read: their form depends on kraft.version.
+    request = RewriteRequest(_voters(kept, given), lost, time.time_ns() // 1_000_000)
     rewrite = plan_rewrite(LocalFileSystem(), sources, evidence, kept, request)
     for source in sources:
         check_unchanged(source, reads=False)
     RepairPlan.of(VERB, sources, rewrite).save(given.plan)
     members = {**path_member("plan", given.plan), "sources": source_members(sources), **attrs.asdict(rewrite)}
     return Fact(plan_words(rewrite, sources, given.plan), "voter_rewrite_plan", members)
+
+
+def _voters(kept: KeptLog, given: argparse.Namespace) -> tuple[PlannedVoter, ...]:
+    listener = _listener(kept) if given.listener is None else given.listener
+    is_static = not kept.kraft_version.is_reconfiguration_supported
+    return parse_new_voters(given.initial_controllers, listener, is_static=is_static)
 
 
 def _listener(kept: KeptLog) -> str:
@@ -158,6 +165,7 @@ def _apply(given: argparse.Namespace) -> Fact:
     voter = _voter(rewrite, given.node_id)
     target = check_target(given.out, plan.sources)
     check_sources(plan.sources)
+    from raftlog.tools.repair.contradictions import is_excused
     from raftlog.tools.repair.reviewing import review  # Slow to import: numpy comes with it.
     from raftlog.tools.repair.voter_building import build_rewritten
 
@@ -166,7 +174,7 @@ def _apply(given: argparse.Namespace) -> Fact:
         file_system,
         target,
         lambda directory: build_rewritten(file_system, plan.sources[0], rewrite, voter, directory),
-        lambda directory: review(directory, plan.sources[:1]),
+        lambda directory: review(directory, plan.sources[:1], is_excused),
     )
     members = {
         **path_member("directory", target),

@@ -33,6 +33,11 @@ EPOCH_STEP: Final = 1_000
 """How far the new quorum's epoch is above all that a source has seen. Lost voters may have seen later ones. Should a
 majority of them come back, it leads in lower epochs, and a node that has followed the new leader does not follow it."""
 _LAST_EPOCH: Final = (1 << 31) - 1
+_DYNAMIC_ADVICE: Final = "Once they lead, a voter that is gone is removed with kafka-metadata-quorum remove-controller"
+_STATIC_ADVICE: Final = (
+    "No voter can be removed at kraft.version 0: once they lead, a controller of the same node.id, on an empty"
+    " directory that kafka-storage has formatted, takes the place of one that is gone"
+)
 
 
 @attrs.frozen
@@ -206,7 +211,7 @@ class _Planning:
             names = ", ".join(map(copy_name, here))
             raise RepairRefusedError(
                 f"a majority of the voters {voters} is at hand: {names}. Start these instead; 'raftlog quorum' says"
-                " which, and a voter that is gone is removed with kafka-metadata-quorum remove-controller"
+                f" which. {_STATIC_ADVICE if self._is_static else _DYNAMIC_ADVICE}"
             )
 
     def _check_votes(self) -> None:

@@ -16,6 +16,9 @@ from raftlog.voters.voter_set import DynamicVoter, HostPort, ReplicaKey, VoterSe
 
 _RESERVED_DIRECTORY_IDS: Final = 100
 """The first uuids stand for unknown, lost or unassigned directories."""
+_HOST: Final = re.compile(r"[0-9A-Za-z.:%_-]+")
+"""Of ``controller.quorum.bootstrap.servers``. Source: Utils#HOST_PORT_PATTERN."""
+_LISTENER: Final = re.compile("[^,\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _WITH_DIRECTORY: Final = re.compile(r"[0-9]+@(?:\[[^\]]*\]|[^:\[\],]*):[0-9]*:.*", re.DOTALL)
 
 
@@ -73,11 +76,13 @@ def parse_new_voters(text: str, listener: str, *, is_static: bool) -> tuple[Plan
         is_static: whether the quorum is of kraft.version 0.
 
     Raises:
-        ValueError: one is not well formed, has no address, or a reserved directory id; or the listener is blank.
+        ValueError: one is not well formed, has no address, or a reserved directory id; or no configuration of Kafka
+            can name the listener.
         VoterSetError: two have one id.
 
     Source: KIP-853; DynamicVoters#parse.
     """
+    _check_listener(listener)
     if is_static:
         return _static_voters(text, listener)
     voters = [DynamicVoter.parse(part) for part in text.split(",")]
@@ -118,9 +123,28 @@ def _static_voters(text: str, listener: str) -> tuple[PlannedVoter, ...]:
     return _in_order(found)
 
 
+def _check_listener(name: str) -> None:
+    """Check that a configuration can name a listener.
+
+    ``listeners`` and ``controller.listener.names`` are lists with commas, whose blanks around names do not count, and a
+    name goes up to ``://``, without an end of a line. Other characters are allowed, such as a blank inside.
+
+    Source: SocketServerConfigs#listenerListToEndPoints, ConfigDef#parseType, ListenerName#normalised.
+    """
+    if not name.strip():
+        raise ValueError("--listener: the name is blank")
+    if _LISTENER.fullmatch(name) is None or name != name.strip():
+        raise ValueError(
+            f"--listener: no configuration of Kafka can name a listener {name[:80]!r}: a name has no comma, no control"
+            " character, and no blank at its ends"
+        )
+
+
 def _check_address(voter_id: int, address: HostPort) -> None:
     if not address.host.strip() or address.port == 0:
         raise ValueError(f"voter {voter_id} has no host or no port, and others must find it")
+    if _HOST.fullmatch(address.host) is None:
+        raise ValueError(f"voter {voter_id}: Kafka's configuration takes no host {address.host[:80]!r}")
 
 
 def _in_order(voters: Iterable[PlannedVoter]) -> tuple[PlannedVoter, ...]:

@@ -14,12 +14,14 @@ import attrs
 from raftlog.errors import RepairRefusedError
 from raftlog.file_system import FileSystem, join
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.election_states import contradict
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.control import KRaftVersionRecord, LeaderChangeMessage
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME, random_directory_id
 from raftlog.storage.state.quorum_state_store import load_quorum_state
 from raftlog.tools.auditing.history.quorum_statements import Statement, log_statements, snapshot_statements, voters_of
 from raftlog.tools.auditing.history.replicas import static_voters
+from raftlog.tools.auditing.judgement.vote_rules import state_words
 from raftlog.tools.repair.sources import Source
 from raftlog.tools.salvage.losses import Witness
 from raftlog.tools.salvage.merging import Piece
@@ -122,7 +124,8 @@ def plan_owner(
 
     Raises:
         RepairRefusedError: it is a static voter without its election state: a new directory id does not make a static
-            voter another one.
+            voter another one. Or two copies of its disk have election states of the latest epoch that contradict each
+            other: whichever it goes on with, it may vote twice.
         StorageError: a file cannot be read.
     """
     own: list[tuple[QuorumStateData, int, UUID]] = []
@@ -134,7 +137,16 @@ def plan_owner(
         if state is not None:
             own.append((state, number, key.directory_id))
     if own:
-        _, number, directory_id = max(own, key=lambda each: _lateness(each[0], sources[each[1]]))
+        state, number, directory_id = max(own, key=lambda each: _lateness(each[0], sources[each[1]]))
+        for other, other_number, other_id in own:
+            is_same = directory_id == other_id or 0 in {state.data_version, other.data_version}
+            if is_same and contradict(state, other, node_id):
+                raise RepairRefusedError(
+                    f"node {node_id} cannot have had both quorum-states of epoch {state.leader_epoch}:"
+                    f" {state_words(state)} in {sources[number].directory}, and {state_words(other)} in"
+                    f" {sources[other_number].directory}. Give only the directory on which it ran last, or make the log"
+                    " for another node"
+                )
         return Owner(node_id, uuid_to_text(directory_id), number)
     if any(key.id == node_id and key.directory_id is None for key in voters.voter_keys):
         raise RepairRefusedError(

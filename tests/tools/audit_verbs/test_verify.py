@@ -172,6 +172,17 @@ def test_odd_names(odd: Path) -> None:
     assert outcome.exit_code == 0
 
 
+@pytest.mark.parametrize("option", ["--findings", "--report"])
+def test_no_output_beside_what_is_verified(option: str, node: Path) -> None:
+    """Neither findings nor a report are written into a directory that is read, nor beside a file of it."""
+    before = sorted(node.rglob("*"))
+    for source in (node, next(node.glob("*/*.log"))):
+        refused = verify(option, source.with_name("out") if source.is_file() else node / "out", source)
+        assert (refused.exit_code, len(refused.complaints)) == (1, 1)
+        assert "an audited directory is not written to" in refused.messages
+    assert sorted(node.rglob("*")) == before
+
+
 def test_findings_in_a_file(node: Path, tmp_path: Path) -> None:
     """``--findings`` writes all findings, harmless ones too, to a new file, and never over one that is there."""
     target = tmp_path / "findings.jsonl"

@@ -79,13 +79,20 @@ def test_a_content_of_another_kind_is_refused(content: dict[str, object]) -> Non
         RepairPlan("verb", (), content).content_as(Content)
 
 
-def test_a_file_replaces_a_plan_and_nothing_else(tmp_path: Path) -> None:
-    """An older plan is replaced; another file, a directory or a link to nowhere is not."""
-    plan, other = RepairPlan("verb", (), {}), RepairPlan("verb", (), {"a": 1})
+@pytest.mark.parametrize("content", [{"a": 1}, {"a": 2}, {}, {"a": 10}])
+def test_a_file_replaces_nothing(content: dict[str, int], tmp_path: Path) -> None:
+    """The same plan may be there; another plan, another file, a directory or a link to nowhere is not overwritten."""
+    plan, other = RepairPlan("verb", (), {"a": 1}), RepairPlan("verb", (), content)
     path = tmp_path / "plan"
     plan.save(str(path))
-    other.save(str(path))
-    assert load_plan(str(path), "verb") == other
+    before = path.stat()
+    if other == plan:
+        other.save(str(path))
+    else:
+        with pytest.raises(LogDirectoryError, match=r"plan exists and is another plan: it is not overwritten"):
+            other.save(str(path))
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert load_plan(str(path), "verb") == plan
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to("nowhere")
     for name in ("file", "link", "."):

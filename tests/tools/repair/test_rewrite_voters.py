@@ -129,6 +129,7 @@ def test_a_rewritten_quorum_can_be_rewritten_again(quorum: Path, tmp_path: Path)
     (first / "meta.properties").write_text(
         f"version=1\nnode.id=55\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\ndirectory.id={NEW_DISK}\n"
     )
+    file = tmp_path / "another plan"
     assert plan(first, voters=f"5@h:9093:{NEW_DISK}", lost=["3"], file=file).exit_code == 0
     assert apply(file, second).exit_code == 0
     assert batches(second)[-1].base_offset == 231

@@ -5,12 +5,14 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from raftlog.records.files.property_files import read_meta_properties, write_meta_properties
 from raftlog.records.files.quorum_state import QuorumStateData, write_quorum_state
+from raftlog.tools.auditing.run.engine import survey_all
 from tests.other_processes import held_by_another_process
 from tests.tools.console import Outcome, run
 from tests.tools.made_logs import flip
@@ -49,6 +51,8 @@ VOTERS = {
     f"3@127.0.0.1:99999:{NEW_DISK}": "not a port: 99999",
     f"3@127.0.0.1:0:{NEW_DISK}": "voter 3 has no host or no port",
     f"3@:9093:{NEW_DISK}": "voter 3 has no host or no port",
+    f"3@a b:9093:{NEW_DISK}": "voter 3: Kafka's configuration takes no host 'a b'",
+    f"3@[::1/]:9093:{NEW_DISK}": "voter 3: Kafka's configuration takes no host '::1/'",
     f"9999999999@h:9093:{NEW_DISK}": "not a node id: 9999999999",
     "3@h:9093:AAAAAAAAAAAAAAAAAAAAAA": "reserved directory id",
     "3@h:9093:AAAAAAAAAAAAAAAAAAAAAQ": "reserved directory id",
@@ -125,6 +129,7 @@ def test_a_majority_that_is_at_hand(here: tuple[str, ...], quorum: Path, tmp_pat
     voters = f"9@h:9093:{NEW_DISK}"
     given = plan(*(quorum / each for each in here), voters=voters, lost=["2", "3", "4"], file=tmp_path / "plan")
     check_refused(given, "is at hand: node")
+    check_refused(given, "is removed with kafka-metadata-quorum remove-controller")
     assert not (tmp_path / "plan").exists()
 
 
@@ -277,6 +282,8 @@ def test_a_static_majority_and_lost_voters(tmp_path: Path) -> None:
     static = copied(tmp_path, "static", STATIC)
     given = plan(static / "n1", static / "n2", voters="1@h:1", lost=["2", "3"], file=tmp_path / "plan")
     check_refused(given, "a majority of the voters {1, 2, 3} is at hand")
+    check_refused(given, "No voter can be removed at kraft.version 0")
+    assert "remove-controller" not in given.messages
     check_refused(plan(static / "n1", voters="1@h:1", lost=["2"], file=tmp_path / "plan"), "say --lost 3")
 
 
@@ -321,6 +328,14 @@ def test_another_listener(listener: str, quorum: Path, tmp_path: Path) -> None:
     assert apply(tmp_path / "plan", tmp_path / "new").exit_code == 0
     assert "OTHER://127.0.0.1:19093" in run("quorum", tmp_path / "new").text
     check_refused(run("rewrite-voters", quorum / "n3", *given, " "), "blank")
+
+
+@pytest.mark.parametrize("listener", ["A,B", " A", "A ", "A\n", "A\tB", "\x7f", "A\u2028"], ids=ascii)
+def test_a_listener_that_no_configuration_can_name(listener: str, quorum: Path, tmp_path: Path) -> None:
+    """A comma or a blank at an end is lost in Kafka's lists, and no line ends inside of a name."""
+    given = ("--initial-controllers", THREE, "--lost", "2,4", "--plan", tmp_path / "plan", "--listener", listener)
+    check_refused(run("rewrite-voters", quorum / "n3", *given), "can name a listener")
+    assert not (tmp_path / "plan").exists()
 
 
 # Carrying it out
@@ -370,6 +385,30 @@ def test_sources_that_changed(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("verb", ["rewrite-voters", "salvage"])
+@pytest.mark.parametrize("change", [_append, _touch, Path.unlink])
+def test_a_source_that_changes_while_the_plan_is_made(
+    change: Callable[[Path], None], verb: str, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no plan yet that it could have changed since, and none is written."""
+
+    def survey_and_change(*arguments: Any) -> Any:
+        found = list(survey_all(*arguments))
+        change(quorum / "n3" / LOG / "quorum-state")
+        return found
+
+    monkeypatch.setattr("raftlog.tools.repair.evidence_of_sources.survey_all", survey_and_change)
+    if verb == "salvage":
+        given = run("salvage", "-j1", quorum / "n3", "--plan", tmp_path / "plan")
+    else:
+        given = plan(quorum / "n3", file=tmp_path / "plan")
+    (line,) = given.complaints
+    assert (given.exit_code, given.output) == (1, b"")
+    assert line.startswith(f"raftlog {verb}: {quorum / 'n3'}")
+    assert line.endswith(" changed while the plan was made: stop what writes there, and plan again")
+    assert not (tmp_path / "plan").exists()
+
+
 def test_a_new_file_in_a_source(planned: Path, quorum: Path, tmp_path: Path) -> None:
     """A segment or snapshot that was not there refuses the plan, too."""
     (quorum / "n3" / LOG / "00000000000000000300.log").touch()
@@ -397,6 +436,11 @@ def test_a_plan_in_a_source_or_over_another_file(quorum: Path, tmp_path: Path) -
     other = tmp_path / "notes.txt"
     other.write_text("mine")
     check_refused(plan(quorum / "n3", file=other), "is not a plan of raftlog: it is not overwritten")
+    assert plan(quorum / "n3", file=tmp_path / "first").exit_code == 0
+    first = (tmp_path / "first").read_bytes()
+    check_refused(plan(quorum / "n3", lost=["2:tDM8jPouu6fvIOxsMmWQKw", "4"], file=tmp_path / "first"), "another plan")
+    assert (tmp_path / "first").read_bytes() == first
+    (tmp_path / "first").unlink()
     check_refused(plan(quorum / "n3", file=tmp_path / "no/plan"), "write failed")
     assert other.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "quorum"]
@@ -424,6 +468,6 @@ def test_a_node_that_is_no_new_voter(planned: Path, quorum: Path, tmp_path: Path
     """A directory is made for a new voter; which one must be said if there are several."""
     check_refused(apply(planned, tmp_path / "new", "--node-id", "4"), "for one of the new voters, 3")
     voters = f"{THREE},9@h:1:{NEW_DISK}"
-    assert plan(quorum / "n3", voters=voters, file=planned).exit_code == 0
-    check_refused(apply(planned, tmp_path / "new"), "for one of the new voters, 3, 9")
+    assert plan(quorum / "n3", voters=voters, file=tmp_path / "two").exit_code == 0
+    check_refused(apply(tmp_path / "two", tmp_path / "new"), "for one of the new voters, 3, 9")
     assert not (tmp_path / "new").exists()

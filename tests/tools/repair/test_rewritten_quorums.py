@@ -250,7 +250,7 @@ def test_a_log_that_went_on_is_moved_aside(lost: Path) -> None:
     meta = MetaProperties(1, CLUSTER, 101, replica_key(101).directory_id)
     (lost / "old/n2/meta.properties").write_bytes(write_meta_properties(meta))
 
-    given = plan(lost / "old/n1", lost / "old/n2", voters=voter(1), lost=["2", "3"], file=lost / "plan")
+    given = plan(lost / "old/n1", lost / "old/n2", voters=voter(1), lost=["2", "3"], file=lost / "second")
     assert given.exit_code == 1
     assert "is more up to date" in given.messages
 
@@ -259,15 +259,15 @@ def test_a_log_that_went_on_is_moved_aside(lost: Path) -> None:
     data = bytearray(segment.read_bytes())
     data[-1] ^= 1  # It cannot be kept, and is evidence: its last batch is damaged.
     segment.write_bytes(data)
-    given = plan(lost / "old/n1", lost / "old/n2", voters=voter(1), lost=["2", "3"], file=lost / "plan")
+    given = plan(lost / "old/n1", lost / "old/n2", voters=voter(1), lost=["2", "3"], file=lost / "second")
     assert given.exit_code == 0, given.messages
-    (aside,) = content(lost / "plan")["move_aside"]
+    (aside,) = content(lost / "second")["move_aside"]
     assert aside["node"] == str(replica_key(101))
     assert aside["source"] == 1
-    kept = content(lost / "plan")["end_offset"]
+    kept = content(lost / "second")["end_offset"]
     assert kept < end.offset
     assert aside["reason"] in {
         f"its log has records at offset {kept} or above",
         f"its log is another from offset {kept} on",
     }
-    assert any("LEADER_CHANGE" in line for line in content(lost / "plan")["dropped"])
+    assert any("LEADER_CHANGE" in line for line in content(lost / "second")["dropped"])

@@ -15,7 +15,9 @@ FIRST: Final = "00000000000000000000.log"
 
 
 def plan(*sources: str | Path, file: Path, options: tuple[str, ...] = ()) -> Outcome:
-    """Plan a salvage; JSON lines are printed."""
+    """Plan a salvage; JSON lines are printed. The verb overwrites no plan: one that is there is removed before."""
+    if file.is_file():
+        file.unlink()
     return run("salvage", *sources, "--plan", file, "--format", "jsonl", "-j1", *options)
 
 

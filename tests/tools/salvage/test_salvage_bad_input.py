@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from raftlog.records.files.property_files import read_meta_properties, write_meta_properties
+from raftlog.records.files.quorum_state import QuorumStateData, write_quorum_state
 from tests.other_processes import held_by_another_process
 from tests.tools.console import Outcome, run
 from tests.tools.repair.repaired import LOG, STATIC, copied, everything
@@ -150,3 +151,24 @@ def test_a_plan_that_was_edited_or_is_another_verbs(quorum: Path, tmp_path: Path
     check_refused(apply(file, tmp_path / "new"), "changed after it was made")
     refused = run("rewrite-voters", "--apply", file, "--out", tmp_path / "new")
     assert refused.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("leader", "vote", "is_refused"),
+    [(-1, 2, True), (-1, 4, True), (2, 2, True), (-1, 3, False), (-1, -1, False), (3, 3, False), (3, -1, False)],
+)
+def test_two_memories_of_one_node(leader: int, vote: int, quorum: Path, tmp_path: Path, *, is_refused: bool) -> None:
+    """Node 3 led epoch 4, and so has voted for itself. A copy of its disk that says otherwise refuses its identity."""
+    copy = Path(shutil.copytree(quorum / "n3", tmp_path / "copy"))
+    state = QuorumStateData(1, leader, 4, vote)
+    (copy / LOG / "quorum-state").write_bytes(write_quorum_state(state))
+    for order in ((quorum / "n3", copy), (copy, quorum / "n3")):
+        given = plan(*order, file=tmp_path / "plan", options=("--node-id", "3"))
+        if is_refused:
+            check_refused(given, "node 3 cannot have had both quorum-states of epoch 4: ")
+            assert "leader 3 and no vote" in given.messages
+            assert not (tmp_path / "plan").exists()
+            assert plan(*order, file=tmp_path / "plan").exit_code == 0, "the log alone is not theirs"
+            (tmp_path / "plan").unlink()
+        else:
+            assert given.exit_code == 0, given.messages

@@ -19,12 +19,14 @@ from raftlog.tools.image_snapshot.snapshot_writing import portions
 from raftlog.tools.loading.features import CHECKED_RELEASES
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
+from tests.other_processes import held_by_another_process
 from tests.tools.console import Outcome, run
 from tests.tools.loading.poisoned_logs import BEGIN, END, V, made, partition, topic, version
 from tests.tools.state.made_metadata import metadata_log
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "docs" / "snapshot-1.schema.json").read_text()))
 QUORUM = GOLDEN / "dynamic-quorum/data"
+METADATA = "__cluster_metadata-0"
 VOTERS = [QUORUM / f"n{number}" for number in (1, 2, 3, 4)]
 
 
@@ -111,6 +113,9 @@ def test_a_log_with_static_voters_has_a_snapshot_without_voters(tmp_path: Path) 
 def refusals(tmp_path: Path) -> list[tuple[tuple[str | Path, ...], str]]:
     """What is not written, and a part of the line about it."""
     log = metadata_log(tmp_path / "log", [V], [topic("a", 1), topic("b", 2)], [BEGIN], [topic("c", 3)], [END])
+    pair = metadata_log(tmp_path / "pair", [BEGIN, V], [topic("a", 1)], [END])
+    opened = metadata_log(tmp_path / "opened", [BEGIN], [V])
+    snapshot = "00000000000000000001-0000000001.checkpoint"
     none = metadata_log(tmp_path / "none", [topic("a", 1)])
     directories = [UUID(int=8), UUID(int=9)]
     empty = metadata_log(tmp_path / "empty", [b"\x01\x63\x00"])
@@ -125,7 +130,14 @@ def refusals(tmp_path: Path) -> list[tuple[tuple[str | Path, ...], str]]:
         ((log, "--force", "--at", "2", "--out", tmp_path), "the last offset before it with a state is 1"),
         ((log, "--force", "--at", "4", "--out", tmp_path), "the last offset before it with a state is 3"),
         ((log, "--force", "--at", "5", "--out", tmp_path), "the last offset before it with a state is 3"),
-        ((log, "--force", "--at", "0", "--out", tmp_path), "covers no record"),
+        ((log, "--force", "--at", "0", "--out", tmp_path), "0 covers no record: offset 1 is the first with a state"),
+        ((pair, "--force", "--at", "1", "--out", tmp_path), "or a metadata transaction: offset 4 is the first with a"),
+        ((pair, "--force", "--at", "3", "--out", tmp_path), "or a metadata transaction: offset 4 is the first with a"),
+        ((opened, "--force", "--at", "2", "--out", tmp_path), "or a metadata transaction: no offset has a state"),
+        ((log, "--force", "--at", "1", "--out", log), "log: an audited directory is not written to"),
+        ((log, "--force", "--at", "1", "--out", log / METADATA), "log: an audited directory is not written to"),
+        ((log / METADATA, "--force", "--at", "1", "--out", log / METADATA), "an audited directory is not written to"),
+        ((log, "--force", "--at", "1", "--out", log / METADATA / snapshot), "an audited directory is not written to"),
         ((log, "--force", "--at", "7", "--out", tmp_path), "offset 7 is after the end"),
         ((log, "--force", "--at", "1", "--out", there), "exists, and is not replaced"),
         ((log, "--force", "--at", "1", "--out", tmp_path / "x"), "00000000000000000001-0000000001.checkpoint"),
@@ -153,6 +165,20 @@ def test_what_is_in_doubt_is_not_written(tmp_path: Path) -> None:
         assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1), arguments
         assert expected in outcome.messages
         assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_directory_of_a_running_node_is_not_written_to(tmp_path: Path) -> None:
+    """Nor is that of a node whose directory is not read; it is, when the node has stopped."""
+    log = metadata_log(tmp_path / "log", [V])
+    other = metadata_log(tmp_path / "other", [V])
+    arguments = ("snapshot", "-j1", "--force", log, "--out")
+    with held_by_another_process(other / ".lock"):
+        for out in (other, other / METADATA, other / METADATA / "00000000000000000001-0000000001.checkpoint"):
+            outcome = run(*arguments, out)
+            assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
+            assert "its node is running: stop it first" in outcome.messages
+    assert not list(tmp_path.rglob("*.checkpoint"))
+    assert run(*arguments, other / METADATA).exit_code == 0
 
 
 def test_a_later_record_that_kafka_dies_of_is_named(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ LeaderChange of the same epoch, the replica broke one of these rules, or its fil
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import attrs
 
+from raftlog.quorum.election_states import contradict
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.records.messages.control import LeaderChangeMessage
@@ -18,6 +19,7 @@ from raftlog.tools.auditing.history.replicas import Replica
 from raftlog.tools.auditing.judgement.election_rules import log_epoch
 from raftlog.tools.auditing.judgement.voter_rules import election_problem
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.voters.voter_set import ReplicaKey
 
 
 @attrs.frozen
@@ -36,7 +38,7 @@ class Election:
 
 
 def judge_votes(quorum: Sequence[Replica]) -> Iterator[Finding]:
-    """Yield each quorum-state whose leader or vote contradicts an election that the logs record.
+    """Yield each quorum-state whose leader or vote contradicts an election that the logs record, or its twin's.
 
     One fault is one finding: ``judge_election`` reports a quorum-state that is behind its own log, a leader that this
     log contradicts, and a vote for a node that is not a voter. ``replica-leader`` reports an epoch with two leaders.
@@ -44,7 +46,7 @@ def judge_votes(quorum: Sequence[Replica]) -> Iterator[Finding]:
     Args:
         quorum: replicas of one log.
     """
-    elections = _elections(quorum)
+    elections, judged = _elections(quorum), set[str]()
     for replica in quorum:
         file, state = replica.evidence.small_file(FileKind.QUORUM_STATE), replica.state
         if file is None or state is None or state.leader_epoch < log_epoch(replica.evidence):
@@ -52,8 +54,10 @@ def judge_votes(quorum: Sequence[Replica]) -> Iterator[Finding]:
         of_epoch = elections.get(state.leader_epoch, [])
         problem = _leader_problem(replica, state, of_epoch) or _vote_problem(replica, state, of_epoch)
         if problem is not None:
+            judged.add(file.task.path)
             yield Finding(file.task.path, *problem, epoch=state.leader_epoch)
     yield from _two_leaders(quorum)
+    yield from _two_memories(quorum, judged)
 
 
 def _two_leaders(quorum: Sequence[Replica]) -> Iterator[Finding]:
@@ -78,6 +82,40 @@ def _two_leaders(quorum: Sequence[Replica]) -> Iterator[Finding]:
             if leader_id != usual:
                 reason = f"leader {leader_id} of epoch {epoch}, but {witness} says {usual}, and no log says which led"
                 yield Finding(path, "election-two-leaders", reason, epoch=epoch)
+
+
+def _two_memories(quorum: Iterable[Replica], judged: Collection[str]) -> Iterator[Finding]:
+    """Yield each quorum-state that its node cannot have had in the epoch of another copy of its directory.
+
+    A static voter is one node whatever its directory ids are: it is known by its id alone.
+
+    Args:
+        quorum: replicas of one log.
+        judged: the files of which it is known that they are wrong, by an election in a log.
+    """
+    seen: dict[ReplicaKey, list[tuple[QuorumStateData, str]]] = {}
+    for replica in quorum:
+        file, state, key = replica.evidence.small_file(FileKind.QUORUM_STATE), replica.state, replica.key
+        if file is None or state is None or key is None or state.leader_epoch < log_epoch(replica.evidence):
+            continue
+        if file.task.path in judged:
+            continue
+        known = seen.setdefault(ReplicaKey(key.id) if state.data_version == 0 else key, [])
+        for other, witness in known:
+            leaders = {state.leader_id, other.leader_id} - {UNKNOWN_ID}
+            if len(leaders) < 2 and contradict(state, other, key.id):  # Two leaders are another fault.
+                reason = f"{state_words(state)} in epoch {state.leader_epoch}, but {witness}, of the same node, says"
+                reason += f" {state_words(other)}: it cannot have had both"
+                yield Finding(file.task.path, "election-double-vote", reason, epoch=state.leader_epoch)
+                break
+        known.append((state, file.task.path))
+
+
+def state_words(state: QuorumStateData) -> str:
+    """Return the leader and the vote of an election state as text."""
+    leader = "no leader" if state.leader_id == UNKNOWN_ID else f"leader {state.leader_id}"
+    vote = "no vote" if state.voted_key is None else f"a vote for {state.voted_key}"
+    return f"{leader} and {vote}"
 
 
 _Problem = tuple[str, str] | None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A quorum-state that contradicts the election of its epoch is found, whichever replica's log records the election."""
 
+import pytest
+
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.judgement.directory_rules import judge_directories
 from tests.tools.auditing.made_quorum import MadeLog, leader_change, log_directory, voter, voters
@@ -9,23 +11,31 @@ NAMED = (1, 2, 3)
 
 
 def node(
-    node_id: int, *, granting: tuple[int, ...] | None, leader: int = -1, vote: int = -1, epoch: int = 2
+    node_id: int,
+    *,
+    granting: tuple[int, ...] | None,
+    leader: int = -1,
+    vote: int = -1,
+    epoch: int = 2,
+    copy: str = "",
 ) -> list[PartitionEvidence]:
     """A replica's log directory.
 
     Args:
         node_id: of the replica.
+        copy: of which copy of its disk.
         granting: who voted for leader 2 in epoch 2, as the replica's log says; None if its log ends in epoch 1.
         leader: of its quorum-state; -1 for none.
         vote: of its quorum-state; -1 for none.
         epoch: of its quorum-state.
     """
-    log = MadeLog(node=f"n{node_id}").bootstrap(voters(*NAMED))
+    name = f"n{node_id}{copy}"
+    log = MadeLog(node=name).bootstrap(voters(*NAMED))
     if granting is not None:
         log.write(leader_change(2, NAMED, granting), epoch=2)
     log.state(epoch, leader, vote)
     directory_id = voter(node_id).voter_key.directory_id
-    return [log_directory(f"n{node_id}", node_id, directory_id), log.evidence()]
+    return [log_directory(name, node_id, directory_id), log.evidence()]
 
 
 def found(*evidence: PartitionEvidence) -> list[tuple[str, str]]:
@@ -86,3 +96,35 @@ def test_two_files_of_two_leaders_without_an_election() -> None:
     ]
     with_election = [*LEADER, *node(1, granting=None, leader=1), *node(3, granting=None, leader=3)]
     assert found(*with_election) == [("election-leader", "n1"), ("election-leader", "n3")]
+
+
+COPIES = {
+    "two votes": ((-1, 1), (-1, 2), True),
+    "two votes beside one leader": ((2, 1), (2, 3), True),
+    "it leads, and voted for another": ((3, -1), (-1, 2), True),
+    "it led, and says so, and voted for another": ((3, 3), (-1, 2), True),
+    "a vote that was dropped for a leader": ((2, -1), (-1, 1), False),
+    "a leader after the vote": ((2, 2), (-1, 2), False),
+    "nothing yet": ((-1, -1), (-1, 2), False),
+    "the same": ((2, 1), (2, 1), False),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_of_one_disk_that_contradict_each_other(name: str) -> None:
+    """Of an epoch that no log has: in any order, one of them is named, once; of another epoch, none is."""
+    (leader, vote), (other_leader, other_vote), is_wrong = COPIES[name]
+    one = node(3, granting=None, leader=leader, vote=vote, epoch=7)
+    for epoch in (6, 7, 8):
+        other = node(3, granting=None, leader=other_leader, vote=other_vote, epoch=epoch, copy="b")
+        expected = ["election-double-vote"] if is_wrong and epoch == 7 else []
+        assert [rule for rule, _ in found(*one, *other)] == expected
+        assert [rule for rule, _ in found(*other, *one)] == expected
+
+
+def test_copies_of_which_a_log_says_the_truth_are_one_fault() -> None:
+    """An election in a log decides between two copies, and between two that name different leaders."""
+    double = node(3, granting=None, vote=1, copy="b")
+    assert found(*LEADER, *node(3, granting=None, vote=2), *double) == [("election-double-vote", "n3b")]
+    one, other = (node(3, granting=None, leader=each, epoch=7, copy=str(each)) for each in (1, 2))
+    assert [rule for rule, _ in found(*one, *other)] == ["election-two-leaders"]

@@ -79,7 +79,9 @@ def metadata(
 
 
 def plan(*sources: Path, file: Path, partition: str = TXN, options: tuple[str | Path, ...] = ()) -> Outcome:
-    """Plan a salvage; JSON lines are printed."""
+    """Plan a salvage; JSON lines are printed. The verb overwrites no plan: one that is there is removed before."""
+    if file.is_file():
+        file.unlink()
     given = ("--partition", partition, "--plan", file, "--format", "jsonl", "-j1", *options)
     return run("salvage", *sources, *given)
 

@@ -245,6 +245,7 @@ def test_nothing_is_written_into_the_metadata(tmp_path: Path) -> None:
         arguments = (copy, "--partition", TXN, "--metadata", given, "-j1", "--plan")
         refused = run("salvage", *arguments, controller / "plan")
         assert (refused.exit_code, "is inside the source" in refused.messages) == (1, True)
+        (tmp_path / "plan").unlink(missing_ok=True)
         assert run("salvage", *arguments, tmp_path / "plan").exit_code == 0
         refused = run("salvage", "--apply", tmp_path / "plan", "--out", controller / "new", "-j1")
         assert (refused.exit_code, "is inside the source" in refused.messages) == (1, True)
