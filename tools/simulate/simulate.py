@@ -13,8 +13,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -26,18 +25,29 @@ from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.fault_plan import Storage
-from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of, outcomes, until_interrupted
+from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
 from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
-from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record, run_seed
+from raftlog.testing.simulator.runs.schedule import (
+    SWITCHES,
+    Schedule,
+    ScheduleOptions,
+    Token,
+    plan_of,
+    record,
+    run_seed,
+)
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.runs.telling import tell
-from raftlog.tools.simulate.user_machine import load_machine
+from raftlog.tools.simulate.interrupts import Interrupts
+from raftlog.tools.simulate.outcomes import outcomes_of_workers
+from raftlog.tools.simulate.user_machine import load_machine, machine_fault
+from raftlog.tools.simulate.workers import WorkerEndedError
 from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.audit_options import add_processes_option
-from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_INTERRUPTED
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR
 from raftlog.tools.terminal.json_lines import json_line
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import write_lines, write_text
@@ -63,9 +73,6 @@ def run(arguments: Sequence[str]) -> int:
         return _run_many(options, of_all)
     except (OptionError, OSError) as error:
         say(str(error), _PROGRAM)
-        return EXIT_ERROR
-    except BrokenProcessPool:
-        say("a process that ran schedules has ended, and none of its results can be told; try -j 1", _PROGRAM)
         return EXIT_ERROR
 
 
@@ -171,22 +178,57 @@ def _faults(text: str) -> frozenset[str]:
 
 
 def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
-    seeds = range(options.seed, options.seed + options.schedules)
+    """Run schedules, and print the table of what they came to, whatever has ended it."""
     totals, started_s, speeds = Totals(), time.monotonic(), {"the model": _Speed(), "files": _Speed()}
-    progress = _Progress(options.schedules)
-    machine = "" if options.machine is None else f" --machine {options.machine}"
-    for token, (outcome, cpu_s) in until_interrupted(outcomes(seeds, options.processes, _timed, of_all)):
-        totals.add(token, outcome)
-        speeds["files" if outcome.is_on_files else "the model"].add(outcome, cpu_s)
-        progress.reached(totals)
-        if options.format == "jsonl":
-            write_text([json_line("schedule", None, **_fields(token, outcome))])
-        elif outcome.violation is not None:
-            progress.wipe()
-            write_lines([f"{token}: {totals.violations[token]}", f"  {_PROGRAM}{machine} --replay {token} --shrink"])
-    progress.wipe()
-    _write_totals(totals, options.format)
-    seconds = max(time.monotonic() - started_s, 1e-9)
+    progress, untold = _Progress(options.schedules), None
+    with Interrupts() as interrupts:
+        for token, outcome, cpu_s in _told_outcomes(options, of_all, interrupts):
+            if isinstance(outcome, WorkerEndedError):
+                untold = f"{token}: {outcome}, and nothing is known of this schedule"
+                break
+            totals.add(token, outcome)
+            if cpu_s is not None:
+                speeds["files" if outcome.is_on_files else "the model"].add(outcome, cpu_s)
+            progress.reached(totals)
+            _write_outcome(options, token, outcome, progress)
+        progress.wipe()
+        _write_totals(totals, options.format)
+    _say_speeds(totals, max(time.monotonic() - started_s, 1e-9), speeds)
+    if untold is not None:
+        say(untold, _PROGRAM)
+        return EXIT_DAMAGE if totals.violations else EXIT_ERROR
+    if totals.violations:
+        return EXIT_DAMAGE
+    return EXIT_CLEAN if totals.schedules == options.schedules else interrupts.exit_code()
+
+
+def _told_outcomes(
+    options: argparse.Namespace, of_all: ScheduleOptions, interrupts: Interrupts
+) -> Iterator[tuple[Token, ScheduleOutcome | WorkerEndedError, float | None]]:
+    """Yield tokens with their outcomes, and CPU times in s if known.
+
+    That a state machine ends the process that runs it is a violation.
+    """
+    seeds = range(options.seed, options.seed + options.schedules)
+    for token, result in outcomes_of_workers(seeds, options.processes, _timed, of_all, interrupts):
+        if not isinstance(result, WorkerEndedError):
+            yield token, *result
+        elif (fault := machine_fault(of_all.kind, result)) is None:
+            yield token, result, None
+        else:
+            yield token, ScheduleOutcome.untold(fault, is_on_files=plan_of(token).is_on_files), None
+
+
+def _write_outcome(options: argparse.Namespace, token: Token, outcome: ScheduleOutcome, progress: "_Progress") -> None:
+    if options.format == "jsonl":
+        write_text([json_line("schedule", None, **_fields(token, outcome))])
+    elif outcome.violation is not None:
+        progress.wipe()
+        machine = "" if options.machine is None else f" --machine {options.machine}"
+        write_lines([f"{token}: {outcome.violation}", f"  {_PROGRAM}{machine} --replay {token} --shrink"])
+
+
+def _say_speeds(totals: Totals, seconds: float, speeds: Mapping[str, "_Speed"]) -> None:
     simulated = f"{totals.virtual_ms / 1000 / seconds:,.0f} simulated seconds"
     speed = (
         f"{totals.schedules / seconds:.2f} schedules, {simulated} and {totals.events / seconds:,.0f} events a second"
@@ -195,9 +237,6 @@ def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
     for mode, each in speeds.items():
         if each.schedules:
             say(f"{each.schedules:,} schedules on {mode}: {each.words}", _PROGRAM)
-    if totals.violations:
-        return EXIT_DAMAGE
-    return EXIT_CLEAN if totals.schedules == options.schedules else EXIT_INTERRUPTED
 
 
 def _timed(token: Token) -> tuple[ScheduleOutcome, float]:

@@ -15,6 +15,7 @@ from raftlog.errors import OptionError
 from raftlog.testing.simulator.applications.checked_machine import MachineKind, check_kind
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.testing.state_machine import CommandChoices, StateMachine
+from raftlog.tools.simulate.workers import WorkerEndedError
 
 T = TypeVar("T")
 _AGAIN_S: Final = 1.0
@@ -148,6 +149,24 @@ def load_machine(place: str, limit_s: float) -> MachineKind:
     except ViolationError as error:
         raise OptionError("machine", error.description) from None
     return kind
+
+
+def machine_fault(kind: MachineKind, ended: WorkerEndedError) -> ViolationError | None:
+    """Return how a state machine has ended the process that ran it; None if that may be the fault of anything else.
+
+    Args:
+        kind: of the state machines.
+        ended: the process.
+    """
+    if not isinstance(kind.make, NamedMachine):
+        return None
+    if ended.exit_code == -signal.SIGPROF:
+        limit_s = kind.make.limit_s * _CPU_FACTOR
+        what = f"a call of {kind.name} did not return within {limit_s:g} s of CPU, and could not be interrupted"
+        return ViolationError("machine-fails", what)
+    if ended.exit_code >= 0:
+        return ViolationError("machine-fails", f"{kind.name} has ended its process, with exit code {ended.exit_code}")
+    return None
 
 
 def _line(error: BaseException) -> str:
