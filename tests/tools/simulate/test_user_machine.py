@@ -21,6 +21,7 @@ import os
 import signal
 import sys
 
+print("imported")
 sys.path.append({root!r})
 from tests.testing.bank import Bank
 
@@ -57,6 +58,23 @@ class Disabling(Bank):
 class Killed(Bank):
     def apply(self, offset, command):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Unmade(Bank):
+    def __init__(self):
+        sum(itertools.repeat(0))
+
+
+class Printing(Bank):
+    def __init__(self):
+        super().__init__()
+        os.write(1, b"made")
+
+    def apply(self, offset, command):
+        super().apply(offset, command)
+        if not sys.stdout.closed:
+            print("applied", offset)
+            sys.stdout.close()
 
 
 class Ending(Bank):
@@ -106,6 +124,14 @@ def test_a_wrong_machine_is_shrunk_saved_and_shown(tmp_path: Path) -> None:
     simulated("--replay", "s1-0", "--save", tmp_path / "own.json")
     refused = simulated(*named, "--replay", tmp_path / "own.json")
     assert refused.complaints[-1].endswith("it needs no --machine")
+
+
+def test_an_interrupt_by_the_machine() -> None:
+    """It is a violation, as any exception is: the processes that run schedules ignore those of the user."""
+    done = simulated("--machine", "tests.testing.wrong_banks:Interrupting", "--schedules", "1", "-j", "1")
+    assert done.exit_code == 2
+    assert "machine-fails: Interrupting.apply at offset " in done.text
+    assert "raised KeyboardInterrupt (wrong_banks.py, line " in done.text
 
 
 @pytest.mark.parametrize(
@@ -208,6 +234,23 @@ def test_a_process_that_is_killed(tmp_path: Path, processes: str) -> None:
     assert done.stdout.splitlines()[-1] == "0 schedules, of which 0 count; 0 violations"
     line = "raftlog simulate: s1-0-none: its process was ended by SIGKILL, and nothing is known of this schedule"
     assert done.stderr.splitlines()[-1] == line
+
+
+def test_a_machine_that_cannot_be_made(tmp_path: Path) -> None:
+    """The first instance is made in a process of its own, so that one line says what is wrong."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Unmade")
+    assert done.returncode == 1
+    what = "a call of Unmade did not return within 1 s of CPU, and could not be interrupted"
+    assert done.stderr.splitlines()[-1] == f"raftlog simulate: option machine: {what}"
+
+
+def test_what_a_machine_prints(tmp_path: Path) -> None:
+    """It goes to standard error, where nobody reads it as JSON; a machine that closes its standard output may."""
+    arguments = ("--schedules", "1", "--faults", "none", "--format", "jsonl", "-j", "1")
+    done = run_hanging(tmp_path, "--machine", "hanging:Printing", *arguments, "--machine-timeout", "60")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(each)["kind"] for each in done.stdout.splitlines()] == ["schedule", "total"]
+    assert all(each in done.stderr for each in ("imported", "made", "applied"))
 
 
 def test_a_machine_in_the_current_directory(tmp_path: Path) -> None:
