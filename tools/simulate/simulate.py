@@ -21,7 +21,6 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import OptionError
-from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.fault_plan import Storage
@@ -30,20 +29,12 @@ from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
 from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
-from raftlog.testing.simulator.runs.schedule import (
-    SWITCHES,
-    Schedule,
-    ScheduleOptions,
-    Token,
-    plan_of,
-    record,
-    run_seed,
-)
-from raftlog.testing.simulator.runs.shrinking import shrink
-from raftlog.testing.simulator.runs.telling import tell
+from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, plan_of, run_seed
+from raftlog.testing.simulator.runs.telling import ToldRun
 from raftlog.tools.simulate.interrupts import Interrupts
 from raftlog.tools.simulate.outcomes import outcomes_of_workers
 from raftlog.tools.simulate.user_machine import load_machine, machine_fault
+from raftlog.tools.simulate.watched_runs import NoOutcomeError, WatchedRuns, watched
 from raftlog.tools.simulate.workers import WorkerEndedError
 from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.audit_options import add_processes_option
@@ -66,14 +57,17 @@ def run(arguments: Sequence[str]) -> int:
     try:
         kind = BUILT_IN if options.machine is None else load_machine(options.machine, options.machine_timeout)
         if options.diff is not None:
-            return _diff(options.diff, kind)
+            return watched(kind, lambda runs: _diff(options.diff, runs))
         if options.replay is not None:
-            return _replay(options, kind)
+            return watched(kind, lambda runs: _replay(options, runs))
         of_all = ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage), kind)
         return _run_many(options, of_all)
     except (OptionError, OSError) as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
+    except NoOutcomeError as error:
+        say(str(error), _PROGRAM)
+        return error.exit_code
 
 
 def make_parser() -> Parser:
@@ -322,24 +316,35 @@ def _write_totals(totals: Totals, output_format: str) -> None:
 # One schedule
 
 
-def _schedule(named: str, kind: MachineKind) -> Schedule:
-    """Return the schedule of a token, or of a replay file."""
+def _schedule(named: str, runs: WatchedRuns) -> tuple[Schedule, ToldRun, bool]:
+    """Return the schedule of a token, or of a replay file, its run, and whether another run of a token was the same."""
     if Path(named).exists():
         with Path(named).open("rb") as file:
-            return decode_schedule(file.read(MAX_FILE_BYTES + 1), named, kind)
-    return record(Token.parse(named, kind))[0]
+            schedule = decode_schedule(file.read(MAX_FILE_BYTES + 1), named, runs.kind)
+        return schedule, runs.tell(schedule, named), True
+    schedule, outcome = runs.record(Token.parse(named, runs.kind))
+    told = runs.tell(schedule, named)
+    first, second = _ending(outcome), _ending(told.outcome)
+    if first != second:
+        say(f"two runs of {named} differ, it is not deterministic: first {first[0]}, then {second[0]}", _PROGRAM)
+    return schedule, told, first == second
 
 
-def _replay(options: argparse.Namespace, kind: MachineKind) -> int:
-    schedule = _schedule(options.replay, kind)
-    told = tell(schedule)
+def _ending(outcome: ScheduleOutcome) -> tuple[str, int, int]:
+    """Return what all runs of a schedule have in common."""
+    shown = "no violation" if outcome.violation is None else str(outcome.violation)
+    return f"{shown} after {outcome.events:,} events", outcome.trace, outcome.states
+
+
+def _replay(options: argparse.Namespace, runs: WatchedRuns) -> int:
+    schedule, told, is_same = _schedule(options.replay, runs)
     if options.shrink and told.outcome.violation is not None:
         before = schedule.deviation_count
-        shrunk = shrink(schedule, told.outcome.violation, options.shrink_runs)
+        shrunk = runs.shrink(schedule, told.outcome.violation, options.shrink_runs)
         schedule = shrunk.schedule
-        told = tell(schedule)
-        rest = "" if shrunk.is_finished else ", and more may be possible"
+        rest = "" if shrunk.is_finished else ": it is not minimal, more may be possible"
         say(f"{before:,} choices shrunk to {schedule.deviation_count:,} in {shrunk.runs:,} runs{rest}", _PROGRAM)
+        told = runs.tell(schedule, options.replay)
     head, events, violation = list(_head(schedule, told.outcome)), told.story.events, told.outcome.violation
     if options.save is not None:
         _write_new(options.save, encode_schedule(schedule, violation))
@@ -353,7 +358,7 @@ def _replay(options: argparse.Namespace, kind: MachineKind) -> int:
     if len(shown) < len(events):
         lines.insert(0, f"({len(events) - len(shown):,} events before these; --all shows them)")
     write_lines([*head, "", *lines])
-    return EXIT_CLEAN if violation is None else EXIT_DAMAGE
+    return EXIT_CLEAN if violation is None and is_same else EXIT_DAMAGE
 
 
 def _write_new(path: str, text: str) -> None:
@@ -373,10 +378,10 @@ def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
             yield f"  {name.kind}{of}, number {name.number}: {value}"
 
 
-def _diff(both: Sequence[str], kind: MachineKind) -> int:
+def _diff(both: Sequence[str], runs: WatchedRuns) -> int:
     """Show the first event in which two schedules part."""
-    runs = [tell(_schedule(named, kind)) for named in both]
-    first, second = (each.story.events for each in runs)
+    told = [_schedule(named, runs)[1] for named in both]
+    first, second = (each.story.events for each in told)
     pairs = enumerate(zip_longest(first, second))
     parting = next((number for number, (left, right) in pairs if left != right), None)
     if parting is None:
@@ -387,4 +392,4 @@ def _diff(both: Sequence[str], kind: MachineKind) -> int:
     for named, events in zip(both, (first, second), strict=True):
         lines.append(f"{named}: {events[parting] if parting < len(events) else 'it has ended'}")
     write_lines(lines)
-    return EXIT_DAMAGE if any(each.outcome.violation for each in runs) else EXIT_CLEAN
+    return EXIT_DAMAGE if any(each.outcome.violation for each in told) else EXIT_CLEAN

@@ -7,17 +7,22 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
+from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
+from raftlog.testing.simulator.runs.schedule import Schedule, ScheduleOptions, Token, replay
+from raftlog.tools.simulate import watched_runs
 from raftlog.tools.simulate.interrupts import SIGNALS, Interrupts
 from raftlog.tools.simulate.outcomes import outcomes_of_workers
 from raftlog.tools.simulate.workers import ScheduleWorkers, StoppedError, WorkerEndedError
 from tests.hang_limit import HANG_S
 from tests.other_processes import started
+from tests.testing.simulator.runs.test_shrinking import crashing
 from tests.tools.console import COMMAND
+from tests.tools.simulate.test_simulate import simulated
 
 SLOW = pytest.mark.slow
 PROCESSES = pytest.mark.parametrize("processes", [pytest.param("1", marks=SLOW), "2"])
@@ -169,3 +174,46 @@ def test_words_of_a_signal() -> None:
     """It has a name, or a number."""
     assert str(WorkerEndedError(-9)) == "its process was ended by SIGKILL"
     assert str(WorkerEndedError(-200)) == "its process was ended by signal 200"
+
+
+TRIED: list[Schedule] = []
+"""The schedules that were tried in this process, while one was shrunk."""
+
+
+def interrupting_replay(candidate: Schedule, end_ms: int | None) -> tuple[Schedule, ScheduleOutcome]:
+    """Run a schedule; the sixth one interrupts the process that waits for it."""
+    TRIED.append(candidate)
+    if len(TRIED) == 6:
+        os.kill(os.getppid(), signal.SIGINT)
+        signal.pause()
+    return replay(candidate, end_ms)
+
+
+def test_shrinking_is_interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The best so far is shown and saved, and it is said that it is not minimal; the exit code is 130."""
+    crashing(monkeypatch)
+    monkeypatch.setattr(watched_runs, "replay", interrupting_replay)
+    done = simulated("--replay", "s1-0", "--shrink", "--save", tmp_path / "run.json")
+    assert done.exit_code == 130
+    assert "in 5 runs: it is not minimal, more may be possible" in done.messages
+    assert done.text.startswith("violated: test: ")
+    again = simulated("--replay", tmp_path / "run.json")
+    assert again.exit_code == 2
+    assert again.text == done.text
+
+
+def ending_replay(candidate: Schedule, end_ms: int | None) -> tuple[Schedule, ScheduleOutcome]:
+    """Run a schedule that has choices of one kind, and end the process if it has none."""
+    if not any(name.kind == "crash-interval" for name in candidate.deviations):
+        os._exit(1)
+    return replay(candidate, end_ms)
+
+
+def test_a_process_ends_while_a_schedule_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is no violation of the same invariant: the schedule that has ended it is not taken."""
+    crashing(monkeypatch)
+    monkeypatch.setattr(watched_runs, "replay", ending_replay)
+    done = simulated("--replay", "s1-0", "--shrink", "--shrink-runs", "20")
+    assert done.exit_code == 2
+    assert done.text.startswith("violated: test: ")
+    assert "in 20 runs" in done.messages

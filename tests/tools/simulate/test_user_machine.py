@@ -236,6 +236,22 @@ def test_a_process_that_is_killed(tmp_path: Path, processes: str) -> None:
     assert done.stderr.splitlines()[-1] == line
 
 
+def test_a_machine_that_ends_the_process_of_a_replay(tmp_path: Path) -> None:
+    """It is one line, and the same exit code as among others."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Ending", "--replay", "s1-4")
+    assert done.returncode == 2
+    what = "raftlog simulate: s1-4: machine-fails: Ending has ended its process, with exit code 0"
+    assert done.stderr.splitlines()[1:] == [what]
+
+
+def test_a_token_whose_runs_differ() -> None:
+    """That is said: what was found cannot be found again by it."""
+    done = simulated("--machine", "tests.testing.wrong_banks:Chancy", "--replay", "s1-0")
+    assert done.exit_code == 2
+    what = "two runs of s1-0 differ, it is not deterministic: first machine-is-deterministic: Chancy: "
+    assert what in done.messages
+
+
 def test_a_machine_that_cannot_be_made(tmp_path: Path) -> None:
     """The first instance is made in a process of its own, so that one line says what is wrong."""
     done = run_hanging(tmp_path, "--machine", "hanging:Unmade")
