@@ -63,10 +63,10 @@ class StateMachine(abc.ABC):
     def command(self, choices: CommandChoices) -> bytes:
         """Return a command of a client, of at most ``MAX_RECORD_BYTES``; it may be empty.
 
-        It is asked of an instance of its own, to which nothing is applied.
+        It is asked of two instances of their own, to which nothing is applied: both must return the same.
 
         Args:
-            choices: all that the command may depend on, besides earlier calls.
+            choices: all that the command may depend on, besides earlier calls of the same instance.
         """
 
     @abc.abstractmethod

@@ -13,7 +13,7 @@ from raftlog.testing.simulator.runs.schedule import Token, run_seed
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.testing.state_machine import CommandChoices, StateMachine
 from tests.testing.bank import Bank
-from tests.testing.wrong_banks import WRONG, Wrong
+from tests.testing.wrong_banks import WRONG, Interrupting, Wrong
 
 
 class Journal(StateMachine):
@@ -76,6 +76,12 @@ def test_a_wrong_bank_is_found(wrong: Wrong) -> None:
         run_schedules(wrong.machine, range(12))
     assert caught.value.invariant == wrong.invariant
     assert re.search(wrong.words, caught.value.description.splitlines()[0]), caught.value.description
+
+
+def test_an_interrupt_is_no_violation() -> None:
+    """Here, nobody knows whether the user or the machine has raised it."""
+    with pytest.raises(KeyboardInterrupt):
+        run_schedules(Interrupting, [0])
 
 
 def test_a_violation_is_told_with_its_command() -> None:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Banks with bugs, each of which a simulation must find, and what it must say."""
 
+import asyncio
 import json
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
+
+import pytest
 
 from raftlog.testing.state_machine import CommandChoices, StateMachine
 from tests.testing.bank import NAMES, Bank
@@ -122,6 +125,47 @@ class Quitting(Bank):
         raise SystemExit(0)
 
 
+class Failing(Bank):
+    """It fails as a test does, by what is no ``Exception``."""
+
+    def check(self) -> None:
+        """Fail when an account has less than before."""
+        if min(self.accounts.values()) < 100:
+            pytest.fail("somebody is poor")
+
+
+class Cancelled(Bank):
+    """It raises what ends tasks."""
+
+    def apply(self, offset: int, command: bytes) -> None:
+        """Raise."""
+        raise asyncio.CancelledError
+
+
+class Quick(Bank):
+    """It raises what ends generators."""
+
+    def command(self, choices: CommandChoices) -> bytes:
+        """Raise."""
+        raise GeneratorExit
+
+
+class Interrupting(Bank):
+    """It raises what an interrupt raises."""
+
+    def apply(self, offset: int, command: bytes) -> None:
+        """Raise."""
+        raise KeyboardInterrupt
+
+
+class Chancy(Bank):
+    """Its commands depend on random numbers, by which no token can name them."""
+
+    def command(self, choices: CommandChoices) -> bytes:
+        """Return a transfer of any amount."""
+        return json.dumps(["alice", "bob", random.randrange(10**9)]).encode()
+
+
 class Textual(Bank):
     """It has a snapshot of texts."""
 
@@ -178,6 +222,14 @@ WRONG: Final = (
     Wrong(Common, "machine-is-deterministic", "Common: two instances differ before the first record: record 0"),
     Wrong(Raising, "machine-fails", r"Raising.apply at offset \d+ raised LookupError: no such account \(wrong"),
     Wrong(Quitting, "machine-fails", r"Quitting.apply at offset \d+ raised SystemExit: 0 \(wrong_banks.py, line"),
+    Wrong(Failing, "machine-check", r"Failing.check at offset \d+ raised Failed: somebody is poor \(wrong_b"),
+    Wrong(Cancelled, "machine-fails", r"Cancelled.apply at offset \d+ raised CancelledError \(wrong_banks.py, line"),
+    Wrong(Quick, "machine-fails", r"Quick.command raised GeneratorExit \(wrong_banks.py, line"),
+    Wrong(
+        Chancy,
+        "machine-is-deterministic",
+        r"Chancy: two instances that were asked for 1 commands, with the same choices",
+    ),
     Wrong(Textual, "machine-fails", "Textual.snapshot at offset 0 returned a record of a str, not bytes"),
     Wrong(Blank, "machine-fails", "Blank.snapshot at offset 0 returned a record of 0 bytes, not 1 to 1,048,576"),
     Wrong(Silent, "machine-fails", "Silent.command returned a NoneType, not bytes"),

@@ -13,8 +13,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -22,22 +21,24 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import OptionError
-from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.fault_plan import Storage
-from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of, outcomes, until_interrupted
+from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, counts_of
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
 from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
-from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, record, run_seed
-from raftlog.testing.simulator.runs.shrinking import shrink
-from raftlog.testing.simulator.runs.telling import tell
-from raftlog.tools.simulate.user_machine import load_machine
+from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, plan_of, run_seed
+from raftlog.testing.simulator.runs.telling import ToldRun
+from raftlog.tools.simulate.interrupts import Interrupts
+from raftlog.tools.simulate.outcomes import outcomes_of_workers
+from raftlog.tools.simulate.user_machine import load_machine, machine_fault
+from raftlog.tools.simulate.watched_runs import NoOutcomeError, WatchedRuns, watched
+from raftlog.tools.simulate.workers import WorkerEndedError
 from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.audit_options import add_processes_option
-from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_INTERRUPTED
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR
 from raftlog.tools.terminal.json_lines import json_line
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import write_lines, write_text
@@ -56,17 +57,17 @@ def run(arguments: Sequence[str]) -> int:
     try:
         kind = BUILT_IN if options.machine is None else load_machine(options.machine, options.machine_timeout)
         if options.diff is not None:
-            return _diff(options.diff, kind)
+            return watched(kind, lambda runs: _diff(options.diff, runs))
         if options.replay is not None:
-            return _replay(options, kind)
+            return watched(kind, lambda runs: _replay(options, runs))
         of_all = ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage), kind)
         return _run_many(options, of_all)
     except (OptionError, OSError) as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
-    except BrokenProcessPool:
-        say("a process that ran schedules has ended, and none of its results can be told; try -j 1", _PROGRAM)
-        return EXIT_ERROR
+    except NoOutcomeError as error:
+        say(str(error), _PROGRAM)
+        return error.exit_code
 
 
 def make_parser() -> Parser:
@@ -171,22 +172,57 @@ def _faults(text: str) -> frozenset[str]:
 
 
 def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
-    seeds = range(options.seed, options.seed + options.schedules)
+    """Run schedules, and print the table of what they came to, whatever has ended it."""
     totals, started_s, speeds = Totals(), time.monotonic(), {"the model": _Speed(), "files": _Speed()}
-    progress = _Progress(options.schedules)
-    machine = "" if options.machine is None else f" --machine {options.machine}"
-    for token, (outcome, cpu_s) in until_interrupted(outcomes(seeds, options.processes, _timed, of_all)):
-        totals.add(token, outcome)
-        speeds["files" if outcome.is_on_files else "the model"].add(outcome, cpu_s)
-        progress.reached(totals)
-        if options.format == "jsonl":
-            write_text([json_line("schedule", None, **_fields(token, outcome))])
-        elif outcome.violation is not None:
-            progress.wipe()
-            write_lines([f"{token}: {totals.violations[token]}", f"  {_PROGRAM}{machine} --replay {token} --shrink"])
-    progress.wipe()
-    _write_totals(totals, options.format)
-    seconds = max(time.monotonic() - started_s, 1e-9)
+    progress, untold = _Progress(options.schedules), None
+    with Interrupts() as interrupts:
+        for token, outcome, cpu_s in _told_outcomes(options, of_all, interrupts):
+            if isinstance(outcome, WorkerEndedError):
+                untold = f"{token}: {outcome}, and nothing is known of this schedule"
+                break
+            totals.add(token, outcome)
+            if cpu_s is not None:
+                speeds["files" if outcome.is_on_files else "the model"].add(outcome, cpu_s)
+            progress.reached(totals)
+            _write_outcome(options, token, outcome, progress)
+        progress.wipe()
+        _write_totals(totals, options.format)
+    _say_speeds(totals, max(time.monotonic() - started_s, 1e-9), speeds)
+    if untold is not None:
+        say(untold, _PROGRAM)
+        return EXIT_DAMAGE if totals.violations else EXIT_ERROR
+    if totals.violations:
+        return EXIT_DAMAGE
+    return EXIT_CLEAN if totals.schedules == options.schedules else interrupts.exit_code()
+
+
+def _told_outcomes(
+    options: argparse.Namespace, of_all: ScheduleOptions, interrupts: Interrupts
+) -> Iterator[tuple[Token, ScheduleOutcome | WorkerEndedError, float | None]]:
+    """Yield tokens with their outcomes, and CPU times in s if known.
+
+    That a state machine ends the process that runs it is a violation.
+    """
+    seeds = range(options.seed, options.seed + options.schedules)
+    for token, result in outcomes_of_workers(seeds, options.processes, _timed, of_all, interrupts):
+        if not isinstance(result, WorkerEndedError):
+            yield token, *result
+        elif (fault := machine_fault(of_all.kind, result)) is None:
+            yield token, result, None
+        else:
+            yield token, ScheduleOutcome.untold(fault, is_on_files=plan_of(token).is_on_files), None
+
+
+def _write_outcome(options: argparse.Namespace, token: Token, outcome: ScheduleOutcome, progress: "_Progress") -> None:
+    if options.format == "jsonl":
+        write_text([json_line("schedule", None, **_fields(token, outcome))])
+    elif outcome.violation is not None:
+        progress.wipe()
+        machine = "" if options.machine is None else f" --machine {options.machine}"
+        write_lines([f"{token}: {outcome.violation}", f"  {_PROGRAM}{machine} --replay {token} --shrink"])
+
+
+def _say_speeds(totals: Totals, seconds: float, speeds: Mapping[str, "_Speed"]) -> None:
     simulated = f"{totals.virtual_ms / 1000 / seconds:,.0f} simulated seconds"
     speed = (
         f"{totals.schedules / seconds:.2f} schedules, {simulated} and {totals.events / seconds:,.0f} events a second"
@@ -195,9 +231,6 @@ def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
     for mode, each in speeds.items():
         if each.schedules:
             say(f"{each.schedules:,} schedules on {mode}: {each.words}", _PROGRAM)
-    if totals.violations:
-        return EXIT_DAMAGE
-    return EXIT_CLEAN if totals.schedules == options.schedules else EXIT_INTERRUPTED
 
 
 def _timed(token: Token) -> tuple[ScheduleOutcome, float]:
@@ -283,24 +316,35 @@ def _write_totals(totals: Totals, output_format: str) -> None:
 # One schedule
 
 
-def _schedule(named: str, kind: MachineKind) -> Schedule:
-    """Return the schedule of a token, or of a replay file."""
+def _schedule(named: str, runs: WatchedRuns) -> tuple[Schedule, ToldRun, bool]:
+    """Return the schedule of a token, or of a replay file, its run, and whether another run of a token was the same."""
     if Path(named).exists():
         with Path(named).open("rb") as file:
-            return decode_schedule(file.read(MAX_FILE_BYTES + 1), named, kind)
-    return record(Token.parse(named, kind))[0]
+            schedule = decode_schedule(file.read(MAX_FILE_BYTES + 1), named, runs.kind)
+        return schedule, runs.tell(schedule, named), True
+    schedule, outcome = runs.record(Token.parse(named, runs.kind))
+    told = runs.tell(schedule, named)
+    first, second = _ending(outcome), _ending(told.outcome)
+    if first != second:
+        say(f"two runs of {named} differ, it is not deterministic: first {first[0]}, then {second[0]}", _PROGRAM)
+    return schedule, told, first == second
 
 
-def _replay(options: argparse.Namespace, kind: MachineKind) -> int:
-    schedule = _schedule(options.replay, kind)
-    told = tell(schedule)
+def _ending(outcome: ScheduleOutcome) -> tuple[str, int, int]:
+    """Return what all runs of a schedule have in common."""
+    shown = "no violation" if outcome.violation is None else str(outcome.violation)
+    return f"{shown} after {outcome.events:,} events", outcome.trace, outcome.states
+
+
+def _replay(options: argparse.Namespace, runs: WatchedRuns) -> int:
+    schedule, told, is_same = _schedule(options.replay, runs)
     if options.shrink and told.outcome.violation is not None:
         before = schedule.deviation_count
-        shrunk = shrink(schedule, told.outcome.violation, options.shrink_runs)
+        shrunk = runs.shrink(schedule, told.outcome.violation, options.shrink_runs)
         schedule = shrunk.schedule
-        told = tell(schedule)
-        rest = "" if shrunk.is_finished else ", and more may be possible"
+        rest = "" if shrunk.is_finished else ": it is not minimal, more may be possible"
         say(f"{before:,} choices shrunk to {schedule.deviation_count:,} in {shrunk.runs:,} runs{rest}", _PROGRAM)
+        told = runs.tell(schedule, options.replay)
     head, events, violation = list(_head(schedule, told.outcome)), told.story.events, told.outcome.violation
     if options.save is not None:
         _write_new(options.save, encode_schedule(schedule, violation))
@@ -314,7 +358,7 @@ def _replay(options: argparse.Namespace, kind: MachineKind) -> int:
     if len(shown) < len(events):
         lines.insert(0, f"({len(events) - len(shown):,} events before these; --all shows them)")
     write_lines([*head, "", *lines])
-    return EXIT_CLEAN if violation is None else EXIT_DAMAGE
+    return EXIT_CLEAN if violation is None and is_same else EXIT_DAMAGE
 
 
 def _write_new(path: str, text: str) -> None:
@@ -334,10 +378,10 @@ def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
             yield f"  {name.kind}{of}, number {name.number}: {value}"
 
 
-def _diff(both: Sequence[str], kind: MachineKind) -> int:
+def _diff(both: Sequence[str], runs: WatchedRuns) -> int:
     """Show the first event in which two schedules part."""
-    runs = [tell(_schedule(named, kind)) for named in both]
-    first, second = (each.story.events for each in runs)
+    told = [_schedule(named, runs)[1] for named in both]
+    first, second = (each.story.events for each in told)
     pairs = enumerate(zip_longest(first, second))
     parting = next((number for number, (left, right) in pairs if left != right), None)
     if parting is None:
@@ -348,4 +392,4 @@ def _diff(both: Sequence[str], kind: MachineKind) -> int:
     for named, events in zip(both, (first, second), strict=True):
         lines.append(f"{named}: {events[parting] if parting < len(events) else 'it has ended'}")
     write_lines(lines)
-    return EXIT_DAMAGE if any(each.outcome.violation for each in runs) else EXIT_CLEAN
+    return EXIT_DAMAGE if any(each.outcome.violation for each in told) else EXIT_CLEAN

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state machine that ``--machine MODULE:CLASS`` names, with a limit to the time that each of its calls takes."""
 
+import contextlib
 import faulthandler
 import importlib
 import signal
@@ -15,6 +16,7 @@ from raftlog.errors import OptionError
 from raftlog.testing.simulator.applications.checked_machine import MachineKind, check_kind
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.testing.state_machine import CommandChoices, StateMachine
+from raftlog.tools.simulate.workers import ScheduleWorkers, WorkerEndedError
 
 T = TypeVar("T")
 _AGAIN_S: Final = 1.0
@@ -135,19 +137,43 @@ def load_machine(place: str, limit_s: float) -> MachineKind:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        with CallLimit(limit_s):
+        with CallLimit(limit_s), contextlib.redirect_stdout(sys.stderr):
             module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise OptionError("machine", f"{module_name} cannot be imported: {_line(error)}") from None
     if not callable(getattr(module, name, None)):
         raise OptionError("machine", f"{module_name} has no class {name}")
     faulthandler.register(signal.SIGPROF, file=_STANDARD_ERROR, all_threads=False, chain=True)
     kind = MachineKind(NamedMachine(place, limit_s), name, place)
     try:
-        check_kind(kind)
+        with ScheduleWorkers(check_kind) as workers:
+            workers.call(kind)
     except ViolationError as error:
         raise OptionError("machine", error.description) from None
+    except WorkerEndedError as ended:
+        fault = machine_fault(kind, ended)
+        raise OptionError("machine", f"{name}: {ended}" if fault is None else fault.description) from None
     return kind
+
+
+def machine_fault(kind: MachineKind, ended: WorkerEndedError) -> ViolationError | None:
+    """Return how a state machine has ended the process that ran it; None if that may be the fault of anything else.
+
+    Args:
+        kind: of the state machines.
+        ended: the process.
+    """
+    if not isinstance(kind.make, NamedMachine):
+        return None
+    if ended.exit_code == -signal.SIGPROF:
+        limit_s = kind.make.limit_s * _CPU_FACTOR
+        what = f"a call of {kind.name} did not return within {limit_s:g} s of CPU, and could not be interrupted"
+        return ViolationError("machine-fails", what)
+    if ended.exit_code >= 0:
+        return ViolationError("machine-fails", f"{kind.name} has ended its process, with exit code {ended.exit_code}")
+    return None
 
 
 def _line(error: BaseException) -> str:

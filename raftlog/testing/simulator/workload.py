@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from raftlog.errors import BufferExhaustedError, InvalidUpdateVersionError, NotLeaderError
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
-from raftlog.testing.simulator.applications.checked_machine import CheckedMachine, MachineKind
-from raftlog.testing.simulator.applications.drawn_commands import DrawnCommandChoices
+from raftlog.testing.simulator.applications.checked_machine import MachineKind
+from raftlog.testing.simulator.applications.drawn_commands import DrawnCommands
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, ReadBegun, Told
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.client_history import ClientHistory
@@ -39,15 +39,14 @@ class Workload:
         self.oracle = oracle
         self.history: ClientHistory | None = None
         self._choices = choices
-        self._commands = CheckedMachine(kind)
-        self._command_choices = DrawnCommandChoices(choices)
+        self._commands = DrawnCommands(kind, choices)
         self._waiting: dict[ReplicaProcess, dict[int, ClientAppend]] = {}
         self._reads: dict[tuple[ReplicaProcess, int], ReadBegun] = {}
 
     def append(self, process: ReplicaProcess) -> ClientAppend | None:
         """Append some records at a replica that believes to lead; None if it refuses."""
         numbers = self.oracle.next_numbers(1 + int(3 * self._choices.fraction(0, "values") ** 3))
-        values = [self._commands.value(each, self._command_choices) for each in numbers]
+        values = [self._commands.value(each) for each in numbers]
         try:
             appended = process.raft.append(values, epoch=process.raft.role.epoch)
         except (NotLeaderError, BufferExhaustedError):

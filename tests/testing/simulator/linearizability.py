@@ -23,9 +23,9 @@ import attrs
 from raftlog.testing.simulator import violation
 from raftlog.testing.simulator.checks.client_oracle import Told
 from raftlog.testing.simulator.client_history import ClientHistory
-from raftlog.testing.simulator.runs.campaign import _GC_THRESHOLD
 from raftlog.testing.simulator.runs.schedule import Token, run_seed
 from raftlog.testing.simulator.simulation import Simulation
+from raftlog.tools.simulate.workers import _GC_THRESHOLD
 from tests.mutants.planting import Wrong, swap
 from tests.testing.simulator.outside_checker import judge_log, judge_registers
 from tests.testing.simulator.planted_bugs import BUGS

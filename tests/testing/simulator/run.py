@@ -14,10 +14,11 @@ from typing import Final
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.runs import schedule
-from raftlog.testing.simulator.runs.campaign import Totals, outcomes, until_interrupted
+from raftlog.testing.simulator.runs.campaign import Totals
 from raftlog.testing.simulator.runs.schedule import Token
 from raftlog.testing.simulator.simulation import SCHEDULE_MS
 from raftlog.testing.simulator.violation import ViolationError
+from raftlog.tools.simulate.outcomes import outcomes, until_interrupted
 from tests.mutants.kill_matrix import SLIPS
 from tests.testing.simulator.planted_bugs import BUGS
 

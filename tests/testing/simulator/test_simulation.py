@@ -16,10 +16,11 @@ from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import ReplayedChoices
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.runs import schedule
-from raftlog.testing.simulator.runs.campaign import Totals, outcomes
+from raftlog.testing.simulator.runs.campaign import Totals
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
 from raftlog.testing.simulator.simulation import Simulation
 from raftlog.testing.simulator.violation import ViolationError
+from raftlog.tools.simulate.outcomes import outcomes
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 from tests.mutants.planting import Mutant

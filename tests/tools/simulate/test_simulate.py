@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog simulate``: equal words for equal seeds, violations shown and shrunk, and one clear line for bad input."""
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from raftlog.testing.simulator.runs.campaign import outcomes
 from raftlog.testing.simulator.runs.schedule import Token, record
 from raftlog.testing.simulator.runs.telling import tell
 from raftlog.tools.simulate import simulate
-from tests.hang_limit import HANG_S
 from tests.testing.simulator.runs.test_shrinking import crashing
 from tests.tools.console import COMMAND, Outcome, run
 
@@ -50,19 +46,6 @@ def test_equal_words_for_equal_seeds(hash_seed: str, processes: str) -> None:
     (total,) = expected.of_kind("total")
     assert total["schedules"] == 2
     assert total["delivered"] == sum(each["delivered"] for each in expected.of_kind("schedule"))
-
-
-def test_no_process_is_left_behind() -> None:
-    """A worker that outlives the command would keep its standard output open."""
-    command = [*COMMAND, "simulate", "--schedules", "3", "-j", "2", "--faults", "none"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    try:
-        process.communicate(timeout=HANG_S)
-        with pytest.raises(ProcessLookupError):
-            os.killpg(process.pid, 0)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_faults_and_voters() -> None:
@@ -114,19 +97,6 @@ def test_files_are_not_overwritten(tmp_path: Path) -> None:
         assert done.exit_code == 1
         assert str(path) in done.messages
         assert path.read_text(encoding="utf-8") == "mine"
-
-
-def test_a_run_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table so far is printed, and the exit code is 130."""
-
-    def interrupted(*_: object) -> Iterator[object]:
-        yield next(outcomes(range(1), 1, simulate._timed))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(simulate, "outcomes", interrupted)
-    done = simulated("--schedules", "5", "-j", "1")
-    assert done.exit_code == 130
-    assert "1 schedules, of which" in done.text
 
 
 def test_where_two_schedules_part(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ BANK, FORGETFUL = "tests.testing.bank:Bank", "tests.testing.wrong_banks:Forgetfu
 HANGING = """\
 import itertools
 import os
+import signal
 import sys
 
+print("imported")
 sys.path.append({root!r})
 from tests.testing.bank import Bank
 
@@ -44,6 +46,35 @@ class Counting(Bank):
     def apply(self, offset, command):
         if offset > 20:
             sum(itertools.repeat(0))
+
+
+class Disabling(Bank):
+    def apply(self, offset, command):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        while offset > 20:
+            pass
+
+
+class Killed(Bank):
+    def apply(self, offset, command):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Unmade(Bank):
+    def __init__(self):
+        sum(itertools.repeat(0))
+
+
+class Printing(Bank):
+    def __init__(self):
+        super().__init__()
+        os.write(1, b"made")
+
+    def apply(self, offset, command):
+        super().apply(offset, command)
+        if not sys.stdout.closed:
+            print("applied", offset)
+            sys.stdout.close()
 
 
 class Ending(Bank):
@@ -93,6 +124,14 @@ def test_a_wrong_machine_is_shrunk_saved_and_shown(tmp_path: Path) -> None:
     simulated("--replay", "s1-0", "--save", tmp_path / "own.json")
     refused = simulated(*named, "--replay", tmp_path / "own.json")
     assert refused.complaints[-1].endswith("it needs no --machine")
+
+
+def test_an_interrupt_by_the_machine() -> None:
+    """It is a violation, as any exception is: the processes that run schedules ignore those of the user."""
+    done = simulated("--machine", "tests.testing.wrong_banks:Interrupting", "--schedules", "1", "-j", "1")
+    assert done.exit_code == 2
+    assert "machine-fails: Interrupting.apply at offset " in done.text
+    assert "raised KeyboardInterrupt (wrong_banks.py, line " in done.text
 
 
 @pytest.mark.parametrize(
@@ -155,24 +194,79 @@ def test_a_call_that_does_not_return(tmp_path: Path) -> None:
     assert done.stdout.count(line) == 6
     done = run_hanging(tmp_path, "--machine", "hanging:Endless")
     assert done.returncode == 1
-    assert "Endless() raised TimeoutError: it did not return within 0.5 s (hanging.py, line 3" in done.stderr
+    assert "Endless() raised TimeoutError: it did not return within 0.5 s (hanging.py, line 5" in done.stderr
 
 
-@pytest.mark.parametrize("machine", ["Counting", "Catching"])
-def test_a_call_that_cannot_be_interrupted(tmp_path: Path, machine: str) -> None:
-    """It ends its process, and the lines that hang are printed."""
-    done = run_hanging(tmp_path, "--machine", f"hanging:{machine}", "-j", "1")
-    assert done.returncode == -signal.SIGPROF
+@pytest.mark.parametrize(
+    ("machine", "processes"),
+    [("Counting", "1"), ("Catching", "2"), pytest.param("Disabling", "1", marks=pytest.mark.slow)],
+)
+def test_a_call_that_cannot_be_interrupted(tmp_path: Path, machine: str, processes: str) -> None:
+    """It ends the process that runs it: that is a violation of each schedule; the lines that hang are printed."""
+    done = run_hanging(tmp_path, "--machine", f"hanging:{machine}", "-j", processes, "--schedules", "1")
+    assert done.returncode == 2
+    line = f"machine-fails: a call of {machine} did not return within 1 s of CPU, and could not be interrupted"
+    told = [each for each in done.stdout.splitlines() if "machine-fails" in each]
+    assert told == [f"s1-0: {line}"]
+    assert "1 schedules, of which 0 count; 1 violations" in done.stdout
     assert f'File "{tmp_path}/hanging.py", line ' in done.stderr
     assert "in apply" in done.stderr
 
 
-@pytest.mark.parametrize("machine", ["Counting", "Ending"])
-def test_a_process_of_several_that_ends(tmp_path: Path, machine: str) -> None:
-    """That is said at last, and the exit code is 1. What another process wrote may have been cut in its line."""
-    done = run_hanging(tmp_path, "--machine", f"hanging:{machine}", "-j", "2")
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_machine_that_ends_its_process(tmp_path: Path, processes: str) -> None:
+    """It is a violation of each schedule, in JSON lines, too."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Ending", "-j", processes, "--format", "jsonl")
+    assert done.returncode == 2
+    *lines, total = (json.loads(each) for each in done.stdout.splitlines())
+    assert [each["token"] for each in lines] == [f"s1-{seed}" for seed in range(6)]
+    assert lines[0].keys() == json.loads(simulated("--schedules", "1", "--format", "jsonl").text.split("\n")[0]).keys()
+    what = "Ending has ended its process, with exit code 0"
+    assert all(each["violation"] == {"invariant": "machine-fails", "description": what} for each in lines)
+    assert total["violations"] == 6
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_process_that_is_killed(tmp_path: Path, processes: str) -> None:
+    """It may be nobody's fault: the table so far, then one line with the schedule, and the exit code is 1."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Killed", "-j", processes, "--faults", "none")
     assert done.returncode == 1
-    assert "raftlog simulate: a process that ran schedules has ended" in done.stderr.splitlines()[-1]
+    assert done.stdout.splitlines()[-1] == "0 schedules, of which 0 count; 0 violations"
+    line = "raftlog simulate: s1-0-none: its process was ended by SIGKILL, and nothing is known of this schedule"
+    assert done.stderr.splitlines()[-1] == line
+
+
+def test_a_machine_that_ends_the_process_of_a_replay(tmp_path: Path) -> None:
+    """It is one line, and the same exit code as among others."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Ending", "--replay", "s1-4")
+    assert done.returncode == 2
+    what = "raftlog simulate: s1-4: machine-fails: Ending has ended its process, with exit code 0"
+    assert done.stderr.splitlines()[1:] == [what]
+
+
+def test_a_token_whose_runs_differ() -> None:
+    """That is said: what was found cannot be found again by it."""
+    done = simulated("--machine", "tests.testing.wrong_banks:Chancy", "--replay", "s1-0")
+    assert done.exit_code == 2
+    what = "two runs of s1-0 differ, it is not deterministic: first machine-is-deterministic: Chancy: "
+    assert what in done.messages
+
+
+def test_a_machine_that_cannot_be_made(tmp_path: Path) -> None:
+    """The first instance is made in a process of its own, so that one line says what is wrong."""
+    done = run_hanging(tmp_path, "--machine", "hanging:Unmade")
+    assert done.returncode == 1
+    what = "a call of Unmade did not return within 1 s of CPU, and could not be interrupted"
+    assert done.stderr.splitlines()[-1] == f"raftlog simulate: option machine: {what}"
+
+
+def test_what_a_machine_prints(tmp_path: Path) -> None:
+    """It goes to standard error, where nobody reads it as JSON; a machine that closes its standard output may."""
+    arguments = ("--schedules", "1", "--faults", "none", "--format", "jsonl", "-j", "1")
+    done = run_hanging(tmp_path, "--machine", "hanging:Printing", *arguments, "--machine-timeout", "60")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(each)["kind"] for each in done.stdout.splitlines()] == ["schedule", "total"]
+    assert all(each in done.stderr for each in ("imported", "made", "applied"))
 
 
 def test_a_machine_in_the_current_directory(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An instance of a state machine, whose mistakes become violations that name it, the offset and what it did."""
 
+import signal
 import struct
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from types import FrameType
+from typing import Any, Final, Protocol
 
 import attrs
 
@@ -57,6 +59,15 @@ def _place_of(make: Callable[[], StateMachine]) -> str:
     return "" if module == "__main__" or "<" in name else f"{module}:{name}"
 
 
+class CheckedChoices(CommandChoices, Protocol):
+    """Choices of a command, whose own errors are no fault of the state machine: Hypothesis raises some to end a run."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether they have raised an error."""
+        ...
+
+
 def check_kind(kind: MachineKind) -> None:
     """Check that there can be instances of a state machine, by making one.
 
@@ -88,26 +99,32 @@ class CheckedMachine:
         self._skipped = 0 if kind.is_numbered else _NUMBER.size
         try:
             self._machine = kind.make()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise ViolationError("machine-fails", f"{kind.name}() raised {_told(error)}") from error
         if not isinstance(self._machine, StateMachine):
             found = type(self._machine).__name__
             raise ViolationError("machine-fails", f"{kind.name}() made a {found}, not a StateMachine")
 
-    def value(self, number: int, choices: CommandChoices) -> bytes:
+    def value(self, number: int, choices: CheckedChoices) -> bytes:
         """Return a record value: a number that no other one has, and a new command."""
         try:
             command = self._machine.command(choices)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if choices.has_failed:
+                raise
             raise self._failed("command", error) from error
         self._check_record(command, "command", 0)
         return command if self.kind.is_numbered else value_of(number) + command
 
+    def command_of(self, value: bytes) -> bytes:
+        """Return the command in a record value."""
+        return value[self._skipped :]
+
     def apply(self, offset: int, value: bytes) -> None:
         """Apply the command of a record."""
         try:
-            self._machine.apply(offset, value[self._skipped :])
-        except (Exception, SystemExit) as error:
+            self._machine.apply(offset, self.command_of(value))
+        except BaseException as error:
             self.offset = offset
             raise self._failed("apply", error) from error
         self.offset = offset + 1
@@ -116,7 +133,7 @@ class CheckedMachine:
         """Return the records of a snapshot of the state."""
         try:
             records = tuple(self._machine.snapshot())
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._failed("snapshot", error) from error
         for each in records:
             if type(each) is not bytes or not 0 < len(each) <= MAX_RECORD_BYTES:
@@ -128,14 +145,14 @@ class CheckedMachine:
         self.offset = end_offset
         try:
             self._machine.restore(list(records))
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._failed("restore", error) from error
 
     def check(self) -> None:
         """Check what the state machine says about its state."""
         try:
             self._machine.check()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             what = f"{self.kind.name}.check at offset {self.offset} raised {_told(error)}"
             raise ViolationError("machine-check", what) from error
 
@@ -155,26 +172,38 @@ class CheckedMachine:
 
 
 def _told(error: BaseException) -> str:
-    """Return an exception in one line, with the place where it was raised, or from where raftlog was called."""
+    """Return the exception that is handled in one line, with the place of it, or from where raftlog was called.
+
+    An interrupt by Ctrl-C is raised again. Where that is ignored, a state machine has raised it by itself.
+    """
+    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        raise
     first, name = str(error).partition("\n")[0], type(error).__name__
     steps = list(traceback.walk_tb(error.__traceback__))
-    theirs = [each for each in steps if not str(each[0].f_globals.get("__name__")).startswith("raftlog.")]
+    theirs = [each for each in steps if not _is_hidden(each[0])]
     frame, line = (theirs or steps)[-1]
     file = frame.f_code.co_filename.rpartition("/")[2]
     return f"{name}{': ' if first else ''}{first} ({file}, line {line})"
+
+
+def _is_hidden(frame: FrameType) -> bool:
+    """Whether a frame is of raftlog, or of a helper that hides it from pytest, too, such as ``pytest.fail``."""
+    is_ours = str(frame.f_globals.get("__name__")).startswith("raftlog.")
+    return is_ours or frame.f_locals.get("__tracebackhide__") is True
 
 
 def shown(records: Records, other: Records) -> str:
     """Return the first record in which a state differs from another one, and its index."""
     for index, (mine, yours) in enumerate(zip(records, other, strict=False)):
         if mine != yours:
-            return f"record {index} is {_cut(mine)}, not {_cut(yours)}"
+            return f"record {index} is {cut(mine)}, not {cut(yours)}"
     index = min(len(records), len(other))
     if len(records) < len(other):
-        return f"there are {index} records, without {_cut(other[index])}"
-    return f"there are {len(records)} records, not {index}: {_cut(records[index])} is too much"
+        return f"there are {index} records, without {cut(other[index])}"
+    return f"there are {len(records)} records, not {index}: {cut(records[index])} is too much"
 
 
-def _cut(record: bytes) -> str:
+def cut(record: bytes) -> str:
+    """Return a record as Python writes it, or its beginning."""
     text = repr(record)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

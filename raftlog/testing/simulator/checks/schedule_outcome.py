@@ -2,6 +2,7 @@
 """What happened in a schedule: the violation, if there is one, and counts."""
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import attrs
 
@@ -75,3 +76,14 @@ class ScheduleOutcome:
         """Whether enough happened for the schedule to prove something."""
         is_busy = self.delivered >= 1500 and self.acknowledged >= 100
         return is_busy and self.leaders >= 3 and self.lossy_crashes >= 1
+
+    @classmethod
+    def untold(cls, violation: ViolationError, *, is_on_files: bool) -> Self:
+        """Return the outcome of a schedule of which nothing is known but its violation: its process has ended.
+
+        Args:
+            violation: likewise.
+            is_on_files: whether the storage was the real one.
+        """
+        none: dict[str, Any] = {each.name: 0 for each in attrs.fields(cls)}
+        return cls(**(none | {"violation": violation, "injected": {}, "is_on_files": is_on_files}))

@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many schedules, one seed after another, in several processes, and what has happened in all of them."""
+"""What has happened in many schedules: the marks that they have hit, and the faults that they have had."""
 
-import concurrent.futures
-import contextlib
-import gc
-import itertools
-import multiprocessing
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections import Counter
+from typing import Final
 
 import attrs
 
@@ -16,13 +10,7 @@ from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.disks.damage import DAMAGES
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
-from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
-
-_PER_TASK: Final = 5
-_TASKS_A_PROCESS: Final = 4
-"""So many are given to the processes ahead of what is yielded."""
-_GC_THRESHOLD: Final = 200_000
-"""A schedule makes many small objects, nearly none of them in cycles: the collector would look in vain."""
+from raftlog.testing.simulator.runs.schedule import Token
 
 MARKS: Final = (
     "delivered",
@@ -56,8 +44,6 @@ FAULTS: Final = (
     *MISREADS,
 )
 """The kinds of faults that are counted (``ScheduleOutcome.injected``). Of the model, ``lost-batches`` is bit rot."""
-
-R = TypeVar("R")
 
 
 @attrs.define
@@ -104,44 +90,3 @@ def counts_of(outcome: ScheduleOutcome) -> dict[str, int]:
     """Return the count of each of ``MARKS`` and ``FAULTS``, in that order."""
     marks = {name: getattr(outcome, name) for name in MARKS}
     return marks | {name: outcome.injected.get(name, 0) for name in FAULTS}
-
-
-def outcomes(
-    seeds: range, processes: int, run: Callable[[Token], R], options: ScheduleOptions | None = None
-) -> Iterator[tuple[Token, R]]:
-    """Yield what running each seed returns, in their order, whatever the number of processes.
-
-    Args:
-        seeds: to run.
-        processes: how many processes run them; with 1 it is this one.
-        run: runs one schedule, such as ``run_seed``.
-        options: of all schedules.
-    """
-    options = options or ScheduleOptions()
-    tasks = (seeds[first : first + _PER_TASK] for first in range(0, len(seeds), _PER_TASK))
-    if processes == 1:
-        for task in tasks:
-            for seed in task:
-                yield Token(seed, options), run(Token(seed, options))
-        return
-    pool = concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("fork"))
-    try:
-        under_way = deque(
-            pool.submit(_run_some, task, options, run) for task in itertools.islice(tasks, _TASKS_A_PROCESS * processes)
-        )
-        while under_way:
-            yield from under_way.popleft().result()
-            under_way.extend(pool.submit(_run_some, task, options, run) for task in itertools.islice(tasks, 1))
-    finally:
-        pool.shutdown(cancel_futures=True)  # It waits: a process that ends at once would leave its workers behind.
-
-
-def until_interrupted(some: Iterator[R]) -> Iterator[R]:
-    """Yield what comes before an interrupt, so that the totals so far can be printed."""
-    with contextlib.suppress(KeyboardInterrupt):
-        yield from some
-
-
-def _run_some(seeds: Sequence[int], options: ScheduleOptions, run: Callable[[Token], R]) -> list[tuple[Token, R]]:
-    gc.set_threshold(_GC_THRESHOLD)
-    return [(token, run(token)) for token in (Token(seed, options) for seed in seeds)]

@@ -36,7 +36,7 @@ class Shrunk:
         schedule: what is left of it.
         violation: that it leads to.
         runs: how many schedules were tried.
-        is_finished: whether no single choice that is left can become calm; False if the runs were used up.
+        is_finished: whether no single choice that is left can become calm; False if the runs came to an end before.
     """
 
     schedule: Schedule
@@ -45,22 +45,27 @@ class Shrunk:
     is_finished: bool
 
 
-class _RunsUsedUpError(Exception):
-    pass
+Run = Callable[[Schedule, int | None], tuple[Schedule, ScheduleOutcome]]
+"""Runs a schedule, until a time or to its end, as ``replay`` does."""
+
+
+class RunsEndError(Exception):
+    """No more schedules are tried. A ``Run`` may raise it."""
 
 
 class _Shrinker:
-    def __init__(self, schedule: Schedule, violation: ViolationError, max_runs: int) -> None:
+    def __init__(self, schedule: Schedule, violation: ViolationError, max_runs: int, run: Run) -> None:
         self.best, self.violation, self.runs = schedule, violation, 0
+        self._run = run
         self._max_runs = max_runs
         self._end_ms: int | None = None
 
     def is_kept(self, candidate: Schedule) -> bool:
         """Whether a schedule violates the same invariant; it is the best then."""
         if self.runs >= self._max_runs:
-            raise _RunsUsedUpError
+            raise RunsEndError
+        used, outcome = self._run(candidate, self._end_ms)
         self.runs += 1
-        used, outcome = replay(candidate, self._end_ms)
         if outcome.violation is None or outcome.violation.invariant != self.violation.invariant:
             return False
         self.best, self.violation = used, outcome.violation
@@ -117,18 +122,19 @@ def _by(schedule: Schedule, group: Callable[[ChoiceName], object]) -> list[list[
     return list(groups.values())
 
 
-def shrink(schedule: Schedule, violation: ViolationError, max_runs: int = 1000) -> Shrunk:
+def shrink(schedule: Schedule, violation: ViolationError, max_runs: int = 1000, run: Run = replay) -> Shrunk:
     """Make choices of a schedule calm, as long as it violates the same invariant.
 
     Args:
         schedule: that leads to a violation.
         violation: to be kept, by the name of its invariant.
         max_runs: how many schedules may be tried.
+        run: runs one.
     """
-    shrinker = _Shrinker(schedule, violation, max_runs)
+    shrinker = _Shrinker(schedule, violation, max_runs, run)
     is_finished = True
     try:
         shrinker.shrink()
-    except _RunsUsedUpError:
+    except RunsEndError:
         is_finished = False
     return Shrunk(shrinker.best, shrinker.violation, shrinker.runs, is_finished)

@@ -14,7 +14,7 @@ from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
 from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
 from raftlog.testing.simulator.runs import schedule
-from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, outcomes
+from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals
 from raftlog.testing.simulator.runs.schedule import (
     OF_FILES,
     SWITCHES,
@@ -24,6 +24,7 @@ from raftlog.testing.simulator.runs.schedule import (
     replay,
     run_seed,
 )
+from raftlog.tools.simulate.outcomes import outcomes
 
 OPTIONS = st.builds(
     ScheduleOptions,

@@ -13,7 +13,6 @@ from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import RecordedChoices, SeededChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
-from raftlog.testing.simulator.runs import shrinking
 from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay
 from raftlog.testing.simulator.runs.shrinking import shrink
 from raftlog.testing.simulator.simulation import Simulation
@@ -131,8 +130,7 @@ def test_a_violation_may_come_five_seconds_later(
         return candidate, outcome
 
     _, whole = replay(schedule)
-    monkeypatch.setattr(shrinking, "replay", ended)
-    shrunk = shrink(schedule, ViolationError(invariant, "fails"))
+    shrunk = shrink(schedule, ViolationError(invariant, "fails"), run=ended)
     assert shrunk.is_finished
     assert shrunk.schedule.deviation_count == 0
     assert ends[0] is None
