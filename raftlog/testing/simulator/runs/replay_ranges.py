@@ -165,8 +165,8 @@ def fault_in_choice(entry: object) -> str | None:
         return "is of a kind that there is not"
     method, count = CHOICE_KINDS[kind]
     if len(of) != count or not all(each in _IDS for each in of):
-        return f"is about {count} replicas, with ids {_IDS}"
+        return f"needs {count} replicas, with ids {_IDS}"
     if number not in _COUNTS:
-        return f"has a number {_COUNTS}"
+        return f"needs a number {_COUNTS}"
     allowed = _VALUE_RANGES[method]
-    return None if value in allowed else f"has a value {allowed}"
+    return None if value in allowed else f"needs a value {allowed}"
