@@ -8,7 +8,11 @@ from typing import Final
 from tests.checkout import ROOT
 
 PLACES: Final[Mapping[str, tuple[Path, ...]]] = {
-    "browser": (ROOT / "tests/planted", ROOT / "tests/tools/report"),
+    "browser": (
+        ROOT / "tests/planted",
+        ROOT / "tests/tools/report",
+        ROOT / "tests/tools/simulate/test_page_in_browser.py",
+    ),
     "kafka": (ROOT / "tests/kafka",),
     "spark": (ROOT / "tests/spark", ROOT / "tests/tools/test_documents.py"),
 }

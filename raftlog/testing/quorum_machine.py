@@ -16,10 +16,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final, TypeVar
 
-from raftlog.errors import MissingExtraError
+from raftlog.errors import MissingExtraError, OptionError
 from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.choices import ReplayedChoices
+from raftlog.testing.simulator.fault_plan import MOST_REPLICAS
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.stepping import SteppedSimulation, calm_plan
 from raftlog.testing.state_machine import StateMachine
@@ -34,6 +35,16 @@ T = TypeVar("T")
 FIRST_LEADER_MS: Final = 1_000
 """So much time passes before the first rule, in which a leader is elected."""
 _TIMES_MS: Final = (1, 3, 10, 50, 300, 1_000, 3_000)
+
+
+def _check_replicas(voters: int, observers: int) -> None:
+    if voters < 1:
+        raise OptionError("voters", f"{voters} is less than 1")
+    if observers < 0:
+        raise OptionError("observers", f"{observers} is less than 0")
+    if voters + observers > MOST_REPLICAS:
+        reason = f"{voters} voters and {observers} observers are more than {MOST_REPLICAS} replicas"
+        raise OptionError("voters", reason)
 
 
 class HypothesisChoices(ReplayedChoices):
@@ -74,6 +85,9 @@ class QuorumMachine(RuleBasedStateMachine):
         observers: how many other replicas, which can be added to the voters. Both together are at most 8.
         is_on_files: whether logs are the real ones, in files of a file system in memory.
         simulation: the quorum.
+
+    Raises:
+        OptionError: when an instance is made: there are no voters, or too many replicas.
     """
 
     machine: ClassVar[type[StateMachine] | None] = None
@@ -83,6 +97,7 @@ class QuorumMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        _check_replicas(self.voters, self.observers)
         self._is_over = False
         self._choices = HypothesisChoices()
         kind = BUILT_IN if self.machine is None else MachineKind(self.machine)
@@ -162,6 +177,7 @@ class QuorumMachine(RuleBasedStateMachine):
         with self._drawing():
             machine.resume()
 
+    @precondition(lambda self: len(self.simulation.machines) > 1)
     @rule(data=st.data(), is_one_way=st.booleans())
     def cut(self, data: st.DataObject, is_one_way: bool) -> None:
         """Cut the network between some machines and the others."""

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from raftlog.errors import OptionError
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 from tests.testing.driven_quorums import BankQuorum, BankQuorumOnFiles, drive
@@ -35,6 +36,30 @@ def output_of(*arguments: str) -> str:
 def test_a_right_bank_passes(kind: type[BankQuorum]) -> None:
     """With the log in memory, and in files."""
     drive(kind, 8)
+
+
+@pytest.mark.parametrize(("voters", "observers"), [(1, 0), (1, 1), (2, 0), (1, 7), (8, 0)])
+def test_a_quorum_of_a_size(voters: int, observers: int) -> None:
+    """From a single replica, whose network has nothing to be cut from, to eight: each is driven by all rules."""
+    sized = type("SizedQuorum", (BankQuorum,), {"voters": voters, "observers": observers})
+    drive(sized, 4)
+    assert len(sized().simulation.machines) == voters + observers
+
+
+@pytest.mark.parametrize(
+    ("voters", "observers", "reason"),
+    [
+        (0, 1, "voters: 0 is less than 1"),
+        (1, -1, "observers: -1 is less than 0"),
+        (9, 0, "9 voters and 0 observers are more than 8 replicas"),
+        (1, 8, "1 voters and 8 observers are more than 8 replicas"),
+    ],
+)
+def test_a_quorum_that_there_can_not_be(voters: int, observers: int, reason: str) -> None:
+    """It is refused when it is made, before any rule."""
+    sized = type("SizedQuorum", (BankQuorum,), {"voters": voters, "observers": observers})
+    with pytest.raises(OptionError, match=reason):
+        sized()
 
 
 @pytest.mark.parametrize("name", FOUND)

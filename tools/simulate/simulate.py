@@ -28,144 +28,54 @@ from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals, count
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
+from raftlog.testing.simulator.runs.possible_faults import impossible_faults, impossible_words, limited_faults
 from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_schedule, encode_schedule
 from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, plan_of, run_seed
 from raftlog.testing.simulator.runs.telling import ToldRun
 from raftlog.tools.simulate.interrupts import Interrupts
+from raftlog.tools.simulate.options import LAST_EVENTS, PROGRAM, parse
+from raftlog.tools.simulate.options import make_parser as make_parser
 from raftlog.tools.simulate.outcomes import outcomes_of_workers
 from raftlog.tools.simulate.user_machine import load_machine, machine_fault
 from raftlog.tools.simulate.watched_runs import NoOutcomeError, WatchedRuns, watched
 from raftlog.tools.simulate.workers import WorkerEndedError
-from raftlog.tools.terminal.argument_parser import Parser, natural_number
-from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR
 from raftlog.tools.terminal.json_lines import json_line
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import write_lines, write_text
 
-_PROGRAM: Final = "raftlog simulate"
-_LAST_EVENTS: Final = 60
 _MOST_ON_A_PAGE: Final = 5_000
 _PROGRESS_S: Final = 1.0
-_LEAST_S, _MOST_S = 0.01, 86_400
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog simulate`` with what follows it on the command line, and return the exit code."""
-    parser = make_parser()
-    options = parser.parse_args(arguments)
+    options = parse(arguments)
     try:
         kind = BUILT_IN if options.machine is None else load_machine(options.machine, options.machine_timeout)
         if options.diff is not None:
             return watched(kind, lambda runs: _diff(options.diff, runs))
         if options.replay is not None:
             return watched(kind, lambda runs: _replay(options, runs))
-        of_all = ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage), kind)
+        of_all = ScheduleOptions(options.voters, options.faults, Storage(options.storage), kind)
+        _tell_limits(of_all)
         return _run_many(options, of_all)
     except (OptionError, OSError) as error:
-        say(str(error), _PROGRAM)
+        say(str(error), PROGRAM)
         return EXIT_ERROR
     except NoOutcomeError as error:
-        say(str(error), _PROGRAM)
+        say(str(error), PROGRAM)
         return error.exit_code
 
 
-def make_parser() -> Parser:
-    """Return the parser of the verb's arguments."""
-    parser = Parser(
-        prog=_PROGRAM,
-        description="Run quorums of raftlog's core in virtual time, with faults of network, disks, clocks and"
-        " processes, and check after each event that no invariant is violated.",
-        epilog="Equal options give equal results, on any machine. A token such as s1-4711 names a schedule; a replay"
-        " file holds its choices. Exit codes: 0 clean, 1 usage or I/O, 2 an invariant was violated, 130 interrupted.",
-    )
-    parser.add_argument(
-        "--schedules", type=_positive_number, default=100, metavar="N", help="how many (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=natural_number, default=0, metavar="S", help="the first seed (default: %(default)s)"
-    )
-    _add_drawing_options(parser)
-    add_processes_option(parser, "run schedules")
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="of the results (default: text)")
-    _add_replay_options(parser)
-    return parser
-
-
-def _add_drawing_options(parser: Parser) -> None:
-    """Add what schedules are drawn from."""
-    parser.add_argument("--voters", type=int, metavar="N", help="voters at the start, 1 to 7 (default: drawn)")
-    parser.add_argument(
-        "--faults",
-        default="all",
-        metavar="LIST",
-        help=f"kinds of faults to draw from, with commas: {', '.join(SWITCHES)}; or all, or none (default: all)",
-    )
-    parser.add_argument(
-        "--storage",
-        choices=[each.value for each in Storage],
-        default=Storage.DRAWN.value,
-        help="what is under the replicas: a fast model of a log, or the real one in files on disks with faults; drawn:"
-        " three schedules of ten on files (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--machine",
-        metavar="MODULE:CLASS",
-        help="a raftlog.testing.state_machine.StateMachine of yours, which each replica runs (default: registers)",
-    )
-    parser.add_argument(
-        "--machine-timeout",
-        type=_seconds,
-        default=10.0,
-        metavar="S",
-        help="how long one call of it may take, in seconds (default: %(default)g)",
-    )
-
-
-def _add_replay_options(parser: Parser) -> None:
-    """Add what is done with one schedule, or two."""
-    parser.add_argument("--replay", metavar="FILE|TOKEN", help="run one schedule again, and show it")
-    parser.add_argument("--shrink", action="store_true", help="with --replay: make choices calm while it is violated")
-    parser.add_argument(
-        "--shrink-runs",
-        type=_positive_number,
-        default=1000,
-        metavar="N",
-        help="at most so many tries (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--save", metavar="FILE", help="with --replay: write the schedule, shrunk or not, to a replay file"
-    )
-    parser.add_argument("--picture", action="store_true", help="with --replay: a column per replica, time downward")
-    parser.add_argument("--itf", metavar="FILE", help="with --replay: write a new trace in the Informal Trace Format")
-    parser.add_argument("--page", metavar="FILE", help="with --replay: write a new HTML page, a lane per replica")
-    parser.add_argument("--all", action="store_true", help=f"with --replay: all events, not the last {_LAST_EVENTS}")
-    parser.add_argument(
-        "--diff", nargs=2, metavar=("A", "B"), help="show the first event in which two schedules part: files or tokens"
-    )
-
-
-def _positive_number(text: str) -> int:
-    number = natural_number(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("0 is less than 1")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not _LEAST_S <= seconds <= _MOST_S:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {_LEAST_S} to {_MOST_S:,}")
-    return seconds
-
-
-def _faults(text: str) -> frozenset[str]:
-    if text == "all":
-        return frozenset(SWITCHES)
-    return frozenset() if text == "none" else frozenset(text.split(","))
+def _tell_limits(options: ScheduleOptions) -> None:
+    """Say which of the faults that are asked for no schedule has, or has in part only."""
+    if options.faults == SWITCHES.keys():
+        return
+    if impossible := impossible_faults(options.faults, options.voters, options.storage):
+        say(impossible_words(impossible), PROGRAM)
+    for words in limited_faults(options.faults, options.voters):
+        say(words, PROGRAM)
 
 
 # Many schedules
@@ -189,7 +99,7 @@ def _run_many(options: argparse.Namespace, of_all: ScheduleOptions) -> int:
         _write_totals(totals, options.format)
     _say_speeds(totals, max(time.monotonic() - started_s, 1e-9), speeds)
     if untold is not None:
-        say(untold, _PROGRAM)
+        say(untold, PROGRAM)
         return EXIT_DAMAGE if totals.violations else EXIT_ERROR
     if totals.violations:
         return EXIT_DAMAGE
@@ -219,7 +129,7 @@ def _write_outcome(options: argparse.Namespace, token: Token, outcome: ScheduleO
     elif outcome.violation is not None:
         progress.wipe()
         machine = "" if options.machine is None else f" --machine {options.machine}"
-        write_lines([f"{token}: {outcome.violation}", f"  {_PROGRAM}{machine} --replay {token} --shrink"])
+        write_lines([f"{token}: {outcome.violation}", f"  {PROGRAM}{machine} --replay {token} --shrink"])
 
 
 def _say_speeds(totals: Totals, seconds: float, speeds: Mapping[str, "_Speed"]) -> None:
@@ -227,10 +137,10 @@ def _say_speeds(totals: Totals, seconds: float, speeds: Mapping[str, "_Speed"]) 
     speed = (
         f"{totals.schedules / seconds:.2f} schedules, {simulated} and {totals.events / seconds:,.0f} events a second"
     )
-    say(f"{seconds:.1f} s: {speed}", _PROGRAM)
+    say(f"{seconds:.1f} s: {speed}", PROGRAM)
     for mode, each in speeds.items():
         if each.schedules:
-            say(f"{each.schedules:,} schedules on {mode}: {each.words}", _PROGRAM)
+            say(f"{each.schedules:,} schedules on {mode}: {each.words}", PROGRAM)
 
 
 def _timed(token: Token) -> tuple[ScheduleOutcome, float]:
@@ -281,12 +191,12 @@ class _Progress:
             sys.stderr.flush()
 
 
-def _fields(token: Token, outcome: ScheduleOutcome) -> dict[str, Any]:
+def _fields(token: Token | str | None, outcome: ScheduleOutcome) -> dict[str, Any]:
     violation = outcome.violation
     named = None if violation is None else {"invariant": violation.invariant, "description": violation.description}
     mode = "files" if outcome.is_on_files else "model"
     return {
-        "token": str(token),
+        "token": None if token is None else str(token),
         "mode": mode,
         "violation": named,
         **counts_of(outcome),
@@ -326,7 +236,7 @@ def _schedule(named: str, runs: WatchedRuns) -> tuple[Schedule, ToldRun, bool]:
     told = runs.tell(schedule, named)
     first, second = _ending(outcome), _ending(told.outcome)
     if first != second:
-        say(f"two runs of {named} differ, it is not deterministic: first {first[0]}, then {second[0]}", _PROGRAM)
+        say(f"two runs of {named} differ, it is not deterministic: first {first[0]}, then {second[0]}", PROGRAM)
     return schedule, told, first == second
 
 
@@ -338,27 +248,56 @@ def _ending(outcome: ScheduleOutcome) -> tuple[str, int, int]:
 
 def _replay(options: argparse.Namespace, runs: WatchedRuns) -> int:
     schedule, told, is_same = _schedule(options.replay, runs)
+    is_shrunk = False
     if options.shrink and told.outcome.violation is not None:
         before = schedule.deviation_count
         shrunk = runs.shrink(schedule, told.outcome.violation, options.shrink_runs)
-        schedule = shrunk.schedule
+        schedule, is_shrunk = shrunk.schedule, True
         rest = "" if shrunk.is_finished else ": it is not minimal, more may be possible"
-        say(f"{before:,} choices shrunk to {schedule.deviation_count:,} in {shrunk.runs:,} runs{rest}", _PROGRAM)
+        say(f"{before:,} choices shrunk to {schedule.deviation_count:,} in {shrunk.runs:,} runs{rest}", PROGRAM)
         told = runs.tell(schedule, options.replay)
-    head, events, violation = list(_head(schedule, told.outcome)), told.story.events, told.outcome.violation
+    head, violation = list(_head(schedule, told.outcome)), told.outcome.violation
     if options.save is not None:
         _write_new(options.save, encode_schedule(schedule, violation))
     if options.itf is not None:
         _write_new(options.itf, itf_trace(told.story.states, told.replicas, f"raftlog simulate: {head[0]}"))
     if options.page is not None:
-        last = events[-_MOST_ON_A_PAGE:]
-        _write_new(options.page, page_html(head[0], head[1:], last, told.replicas, is_violated=violation is not None))
-    shown = events if options.all else events[-_LAST_EVENTS:]
+        _write_new(options.page, _page(head, told))
+    if options.format == "jsonl":
+        token = None if is_shrunk or Path(options.replay).exists() else options.replay
+        _write_told(token, schedule, told, None if options.all else LAST_EVENTS)
+    else:
+        _show(head, told, options)
+    return EXIT_CLEAN if violation is None and is_same else EXIT_DAMAGE
+
+
+def _page(head: Sequence[str], told: ToldRun) -> str:
+    """Return the page, of the last events if there are too many for one."""
+    events, is_violated = told.story.events, told.outcome.violation is not None
+    last = events[-_MOST_ON_A_PAGE:]
+    before = len(events) - len(last)
+    return page_html(head[0], head[1:], last, told.replicas, is_violated=is_violated, before=before)
+
+
+def _show(head: Sequence[str], told: ToldRun, options: argparse.Namespace) -> None:
+    """Write a run as text: a script, or a picture."""
+    events = told.story.events
+    shown = events if options.all else events[-LAST_EVENTS:]
     lines = list(picture_lines(shown, told.replicas) if options.picture else script_lines(shown))
     if len(shown) < len(events):
         lines.insert(0, f"({len(events) - len(shown):,} events before these; --all shows them)")
     write_lines([*head, "", *lines])
-    return EXIT_CLEAN if violation is None and is_same else EXIT_DAMAGE
+
+
+def _write_told(token: str | None, schedule: Schedule, told: ToldRun, most: int | None) -> None:
+    """Write a run as JSON lines: the schedule, and its last events, each with its number from 0."""
+    events = told.story.events
+    first = 0 if most is None else max(0, len(events) - most)
+    fields = _fields(token, told.outcome) | {"choices": schedule.deviation_count, "events_before": first}
+    write_text([json_line("schedule", None, **fields)])
+    for number, event in enumerate(events[first:], first):
+        members = attrs.asdict(event)
+        write_text([json_line("event", None, number=number, event=members.pop("kind"), **members)])
 
 
 def _write_new(path: str, text: str) -> None:
@@ -371,8 +310,8 @@ def _head(schedule: Schedule, outcome: ScheduleOutcome) -> Iterator[str]:
     plan = schedule.plan
     yield f"{plan.voters} voters, {plan.observers} observers; {outcome.ended_ms:,} ms"
     count = schedule.deviation_count
-    yield f"{count:,} choices differ from a run without faults" + (":" if 0 < count <= _LAST_EVENTS else "")
-    if count <= _LAST_EVENTS:
+    yield f"{count:,} choices differ from a run without faults" + (":" if 0 < count <= LAST_EVENTS else "")
+    if count <= LAST_EVENTS:
         for name, value in schedule.deviations.items():
             of = f" of {', '.join(map(str, name.of))}" if name.of else ""
             yield f"  {name.kind}{of}, number {name.number}: {value}"

@@ -54,7 +54,8 @@ class AutopilotSpec:
     Attributes:
         replicas: all that the autopilot may add or remove.
         policy: when an observer is promoted.
-        min_sync: how many voters should be in sync. None for ``UNDER_REPLICATED``, which needs no such number.
+        min_sync: how many voters should be in sync, at most as many as are configured. It is more than a majority of
+            those for ``UNDER_MIN_SYNC``, at least 2 for ``LEADER_IS_OBSERVER``, and None for ``UNDER_REPLICATED``.
         max_lag: how many offsets a replica in sync is away from the leader's log end, at most.
         max_age_ms: how long ago it had all of the leader's log, at most.
         last_contact_ms: how long ago it fetched, at most; and how long after one plan the next one may be made, at
@@ -64,8 +65,8 @@ class AutopilotSpec:
         dry_run: whether steps are only described.
 
     Raises:
-        ValueError: an id is there twice or negative, a limit is out of range, or the policy could act only after the
-            quorum is lost.
+        ValueError: an id is there twice or negative, a limit is out of range, or the policy can never promote an
+            observer: before the quorum is lost, or because there is none.
     """
 
     replicas: tuple[AutopilotReplica, ...]
@@ -96,12 +97,27 @@ class AutopilotSpec:
             raise ValueError(f"min_sync is {self.min_sync} with policy {self.policy.value}")
         if self.min_sync is not None and not 1 <= self.min_sync <= target:
             raise ValueError(f"min_sync is {self.min_sync}, not 1 to {target}")
+        observers = len(self.replicas) - target
+        is_led = self.policy is PromotionPolicy.LEADER_IS_OBSERVER
+        reason = self._led_by_observer(observers) if is_led else self._by_voters_in_sync(target, observers)
+        if reason is not None:
+            raise ValueError(f"{self.policy.value} can never act: {reason}")
+
+    def _by_voters_in_sync(self, target: int, observers: int) -> str | None:
+        """Return why a number of voters in sync can never be the reason for a promotion; None if it can."""
         wanted = target if self.min_sync is None else self.min_sync
-        majority = target // 2 + 1
-        if self.policy is not PromotionPolicy.LEADER_IS_OBSERVER and wanted <= majority:
-            raise ValueError(
-                f"{self.policy.value} can never act: fewer than {wanted} voters in sync are no majority of {target}"
-            )
+        if wanted <= target // 2 + 1:
+            return f"fewer than {wanted} voters in sync are no majority of {target}"
+        return None if observers else "no replica has the base role of an observer"
+
+    def _led_by_observer(self, observers: int) -> str | None:
+        """Return why an observer that leads can never be the reason for the promotion of another one.
+
+        An operator may have made it the only voter, so that no majority of the configured voters is needed.
+        """
+        if self.min_sync == 1:
+            return "the observer that leads is one voter in sync"
+        return None if observers > 1 else "the only observer leads then, and no other one can be promoted"
 
     @property
     def configured(self) -> frozenset[int]:

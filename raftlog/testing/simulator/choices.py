@@ -184,7 +184,7 @@ class ReplayedChoices(_NamedChoices):
 
     def time_ms(self, mean_ms: float, kind: str, *of: int) -> int:
         """Return a time."""
-        return max(0, int(self._value(kind, of, int(mean_ms))))
+        return min(max(0, int(self._value(kind, of, int(mean_ms)))), int(mean_ms * _MOST_MEANS))
 
     def number(self, start: int, stop: int, kind: str, *of: int, calm: int | None = None) -> int:
         """Return an integer in [start, stop)."""
@@ -209,6 +209,8 @@ class ReplayedChoices(_NamedChoices):
 
 Number = TypeVar("Number", int, float)
 _BELOW_1: Final = math.nextafter(1.0, 0.0)
+_MOST_MEANS: Final = -math.log(1.0 - _BELOW_1)
+"""The longest time that is drawn, by the mean of such times."""
 
 
 @attrs.frozen

@@ -110,7 +110,8 @@ class Simulation:
         self.network = Network(self.timeline, choices, plan, self.injected)
         self.workload = Workload(self.oracle, choices, kind)
         self.machines: dict[int, Machine] = {}
-        self.is_healing = self._is_settling = False
+        self.is_healing = self._is_settling = self._is_majority_lost = False
+        self._lost_majorities = 0
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
         self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys), kind)
@@ -216,6 +217,8 @@ class Simulation:
             promotions=self._rules.counts["promotions"],
             demotions=self._rules.counts["demotions"],
             returns=self._rules.counts["returns"],
+            beyond_atlas=int(self.plan.is_beyond_atlas),
+            lost_majorities=self._lost_majorities,
             injected=dict(self.injected),
             is_on_files=self.plan.is_on_files,
             events=self.timeline.event_count,
@@ -306,6 +309,9 @@ class Simulation:
         self.workload.crashed(process)
         if self.plan.rot and not self.is_healing and self._choices.happens(self.plan.rot, "rot", machine.id):
             self._rot(machine)
+        if self.plan.is_beyond_atlas:
+            was_lost, self._is_majority_lost = self._is_majority_lost, self._membership.is_majority_lost
+            self._lost_majorities += self._is_majority_lost and not was_lost
         means_ms = (50, 1000, LONG_DOWN_MS) if self.plan.autopilot_look_ms else (50, 1000)
         down_ms = self._choices.time_ms(self._choices.pick(means_ms, "down", machine.id), "down-time", machine.id)
         self.timeline.after(1 + down_ms, machine.start)

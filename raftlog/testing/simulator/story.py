@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.records.messages.raft.error_codes import ErrorCode
+
 _SHOWN_FIELDS: Final = {
     "pre_vote": "pre-vote",
     "replica_epoch": "epoch",
@@ -23,6 +25,7 @@ _SHOWN_FIELDS: Final = {
     "error_code": "error",
 }
 """Fields of messages that are worth a place in a line, and what they are called there."""
+_ERROR_CODES: Final = frozenset(int(each) for each in ErrorCode)
 _MAX_ERROR_LENGTH: Final = 200
 _STOPPED: Final = "stopped"
 
@@ -175,7 +178,12 @@ def _shown(message: Any) -> Iterator[str]:
             is_dull = value is None or value is False or (name in {"error_code", "position"} and value == 0)
             if not is_dull and value != -1 and word not in told:
                 told.add(word)
-                yield word if value is True else f"{word} {value}"
+                yield word if value is True else f"{word} {_named_error(value) if name == 'error_code' else value}"
+
+
+def _named_error(code: Any) -> str:
+    """Return the number of an error with its name, as Kafka has it."""
+    return f"{code} {ErrorCode(code).name}" if code in _ERROR_CODES else str(code)
 
 
 def _partitions(message: Any) -> Iterator[Any]:

@@ -122,12 +122,12 @@ def test_where_two_schedules_part(tmp_path: Path) -> None:
         (["--voters", "0"], "0 is not from 1 to 7"),
         (["--voters", "8"], "8 is not from 1 to 7"),
         (["--faults", "fire"], "no fire; there are loss"),
-        (["--faults", "rot", "--voters", "2"], "needs 3"),
+        (["--faults", "rot", "--voters", "2"], "rot can never happen"),
         (["--replay", "nonsense"], "'nonsense' is no token"),
         (["--replay", "s9-1"], "generator 9"),
         (["--diff", "s1-1", "nonsense"], "'nonsense' is no token"),
         (["-j", "0"], "'0' is not a number from 1 to 999"),
-        (["--shrink-runs", "0"], "0 is less than 1"),
+        (["--replay", "s1-1", "--shrink", "--shrink-runs", "0"], "0 is less than 1"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments: list[str], complaint: str) -> None:
@@ -160,17 +160,28 @@ def test_how_many_events_are_shown(missing: int, monkeypatch: pytest.MonkeyPatch
     """As many as the limits of a script and of a page say, the last ones, and how many were before them."""
     crashing(monkeypatch)
     everything = tell(record(Token(0))[0]).story.events
-    pages: list[int] = []
+    pages: list[tuple[int, int]] = []
 
-    def page_html(_: object, __: object, events: Sequence[object], *___: object, **____: object) -> str:
-        pages.append(len(events))
+    def page_html(
+        _: object, __: object, events: Sequence[object], ___: object, *, is_violated: bool, before: int
+    ) -> str:
+        pages.append((len(events), before))
         return ""
 
     monkeypatch.setattr(simulate, "page_html", page_html)
-    for name in ("_LAST_EVENTS", "_MOST_ON_A_PAGE"):
+    for name in ("LAST_EVENTS", "_MOST_ON_A_PAGE"):
         monkeypatch.setattr(simulate, name, len(everything) - missing)
     shown = simulated("--replay", "s1-0", "--page", tmp_path / "page.html").text
     assert ("(1 events before these; --all shows them)" in shown) == (missing == 1)
     assert str(everything[-1]) in shown
     assert (str(everything[0]) in shown) == (missing < 1)
-    assert pages == [len(everything) - max(0, missing)]
+    assert pages == [(len(everything) - max(0, missing), max(0, missing))]
+    picture = simulated("--replay", "s1-0", "--picture").text
+    assert ("(1 events before these; --all shows them)" in picture) == (missing == 1)
+    told = simulated("--replay", "s1-0", "--format", "jsonl")
+    (line,) = told.of_kind("schedule")
+    events = told.of_kind("event")
+    assert (line["token"], line["violation"]["invariant"]) == ("s1-0", "test")
+    assert line["events_before"] == max(0, missing)
+    assert [each["number"] for each in events] == list(range(max(0, missing), len(everything)))
+    assert [each["words"] for each in events] == [each.words for each in everything[max(0, missing) :]]

@@ -85,7 +85,7 @@ class AutopilotRules:
     """Follows all autopilots of a quorum.
 
     Args:
-        spec: theirs.
+        spec: theirs; None if there are none.
         history: what is committed, and who leads.
         voters: the first ones.
 
@@ -94,8 +94,8 @@ class AutopilotRules:
         operator_changes: how many committed changes of the voters may be the operator's.
     """
 
-    def __init__(self, spec: AutopilotSpec, history: CommittedHistory, voters: Voters) -> None:
-        self._spec = spec
+    def __init__(self, spec: AutopilotSpec | None, history: CommittedHistory, voters: Voters) -> None:
+        self._their_spec = spec
         self._history = history
         self._voters = voters
         self._watched: dict[int, _Watched] = {}
@@ -103,6 +103,11 @@ class AutopilotRules:
         self._removed_by_operator: defaultdict[int, set[int]] = defaultdict(set)
         self.counts: Counter[str] = Counter()
         self.operator_changes = 0
+
+    @property
+    def _spec(self) -> AutopilotSpec:
+        assert self._their_spec is not None
+        return self._their_spec
 
     # Changes of the voters
 

@@ -34,6 +34,9 @@ class ScheduleOutcome:
         promotions: how many observers they have made voters.
         demotions: how many voters they have made observers again.
         returns: how many configured voters that were none they have added.
+        beyond_atlas: 1 if disks could be damaged although no majority of sound copies was left.
+        lost_majorities: how often that came to be: so many disks of voters were damaged that the others were no
+            majority.
         injected: how many faults of each kind there were.
         is_on_files: whether the storage was the real one.
         events: how many events there were.
@@ -63,6 +66,8 @@ class ScheduleOutcome:
     promotions: int
     demotions: int
     returns: int
+    beyond_atlas: int
+    lost_majorities: int
     injected: Mapping[str, int]
     is_on_files: bool
     events: int

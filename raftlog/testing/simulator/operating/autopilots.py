@@ -20,16 +20,22 @@ _MAX_AGE_MS: Final = 500
 """An idle replica fetches about every 250 ms."""
 _LEAST_FOR_PROMOTION: Final = 3
 """With fewer configured voters only a replica that leads can be the reason for a promotion."""
+_LEAST_TO_BE_LED: Final = 2
+"""So many configured voters and observers are needed for that: one observer leads, and another one is promoted."""
 
 
-def spec_of(plan: FaultPlan) -> AutopilotSpec:
-    """Return the spec of a schedule: the first voters are the configured ones."""
-    majority = plan.voters // 2 + 1
+def spec_of(plan: FaultPlan) -> AutopilotSpec | None:
+    """Return the spec of a schedule: the first voters are the configured ones. None if no policy can ever act."""
     policy, min_sync = PromotionPolicy.UNDER_REPLICATED, None
-    if plan.is_promotion_by_leader or plan.voters < _LEAST_FOR_PROMOTION:
+    can_be_led = min(plan.voters, plan.observers) >= _LEAST_TO_BE_LED
+    if plan.voters < _LEAST_FOR_PROMOTION and not can_be_led:
+        return None
+    if plan.voters < _LEAST_FOR_PROMOTION or (plan.is_promotion_by_leader and can_be_led):
         policy, min_sync = PromotionPolicy.LEADER_IS_OBSERVER, plan.voters
     elif plan.is_promotion_by_min_sync:
-        policy, min_sync = PromotionPolicy.UNDER_MIN_SYNC, majority + 1
+        policy, min_sync = PromotionPolicy.UNDER_MIN_SYNC, plan.voters // 2 + 2
+    if plan.observers == 0:
+        return None
     stabilize_ms = max(1, plan.stabilize_ms)
     return AutopilotSpec(
         replicas=tuple(
@@ -80,7 +86,9 @@ class Autopilots:
         self._reasons: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Let each process look for the first time soon."""
+        """Let each process look for the first time soon, if there are autopilots."""
+        if self._spec is None:
+            return
         for machine in self._machines.values():
             first_ms = int(self._choices.fraction(0, "first-look", machine.id) * self._plan.autopilot_look_ms)
             self._timeline.after(first_ms, self._look, machine)
@@ -101,6 +109,7 @@ class Autopilots:
         owner: object = key if self._plan.is_memory_durable else process
         known, memory = self._memories.get(machine.id, (None, AutopilotMemory()))
         now_ms = process.clock.wall_ms(self._timeline.now_ms)
+        assert self._spec is not None
         planned = plan(self._spec, status, memory if known == owner else AutopilotMemory(), now_ms)
         self._memories[machine.id] = owner, planned.memory
         self._reasons[machine.id] = planned.reason
@@ -134,7 +143,7 @@ class Autopilots:
         One that cannot start, or cannot vote, never is.
         """
         ledgers = [each.directory.ledger for each in self._machines.values()]
-        if any(each.is_refused or each.is_vote_lost for each in ledgers):
+        if self._spec is None or any(each.is_refused or each.is_vote_lost for each in ledgers):
             return True
         leaders = [
             (each.directory.ledger, each.process)

@@ -99,6 +99,13 @@ class Membership:
         return is_safe and (is_voter or not self._is_being_added(machine, now_ms))
 
     @property
+    def is_majority_lost(self) -> bool:
+        """Whether the disks of so many voters of a last voter set are damaged that the others are no majority."""
+        sound = {each.key for each in self._ledgers if not each.needs_others}
+        voter_sets = [each.voter_sets[-1].keys for each in self._ledgers]
+        return any(keys and 2 * len(keys & sound) <= len(keys) for keys in voter_sets)
+
+    @property
     def _ledgers(self) -> list[Ledger]:
         return [each.directory.ledger for each in self._machines.values()]
 

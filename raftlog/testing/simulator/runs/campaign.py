@@ -32,6 +32,8 @@ MARKS: Final = (
     "promotions",
     "demotions",
     "returns",
+    "beyond_atlas",
+    "lost_majorities",
 )
 """The counts of an outcome that show what schedules came to. One that stays 0 over many schedules proves nothing."""
 

@@ -35,7 +35,13 @@ text.violation { fill: var(--bad); font-weight: bold; } .time { opacity: .6; }
 
 
 def page_html(
-    title: str, facts: Sequence[str], events: Sequence[StoryEvent], replicas: Sequence[int], *, is_violated: bool
+    title: str,
+    facts: Sequence[str],
+    events: Sequence[StoryEvent],
+    replicas: Sequence[int],
+    *,
+    is_violated: bool,
+    before: int = 0,
 ) -> str:
     """Return the page.
 
@@ -45,23 +51,26 @@ def page_html(
         events: of the story, in order.
         replicas: their ids, in the order of the lanes.
         is_violated: whether a claim is.
+        before: how many events come before these, and are not on the page; it says so.
     """
     items = "".join(f"<li>{html.escape(each)}</li>" for each in facts)
     css_class = ' class="bad"' if is_violated else ""
-    drawing = "\n".join(_svg(events, replicas))
+    drawing = "\n".join(_svg(title, events, replicas))
+    cut = f'<p class="before">{before:,} events before these are not on this page</p>\n' if before else ""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body><h1{css_class}>{html.escape(title)}</h1>\n<ul>{items}</ul>\n"
+        f"<body><h1{css_class}>{html.escape(title)}</h1>\n<ul>{items}</ul>\n{cut}"
         f'<div class="scroll">\n{drawing}\n</div></body></html>\n'
     )
 
 
-def _svg(events: Sequence[StoryEvent], replicas: Sequence[int]) -> Iterator[str]:
+def _svg(title: str, events: Sequence[StoryEvent], replicas: Sequence[int]) -> Iterator[str]:
     lanes = {replica: _LEFT + _LANE // 2 + number * _LANE for number, replica in enumerate(replicas)}
     height = _TOP + (len(events) + 1) * _ROW
     width = _LEFT + _LANE * len(replicas) + _RIGHT
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img">'
+    yield f"<title>{html.escape(title)}</title>"
     yield (
         '<defs><marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="currentColor"/></marker></defs>'

@@ -8,11 +8,13 @@
      "choices": [["crash", [], 0, 1], ["loss", [1, 2], 14, 1], …]}
 
 A choice is its kind, the replicas that it is about, its number, and its value. Without ``machine``, the state machine
-is the built-in one. The file has no state of a generator of random numbers, so it can be edited.
+is the built-in one. The file has no state of a generator of random numbers, so it can be edited, within the ranges of
+``replay_ranges``.
 """
 
 import json
-import math
+import re
+import reprlib
 from typing import Any, Final
 
 import attrs
@@ -21,13 +23,16 @@ from raftlog.errors import OptionError
 from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.choices import ChoiceName
-from raftlog.testing.simulator.fault_plan import APPEND_INTERVALS_MS, FaultPlan
+from raftlog.testing.simulator.fault_plan import FaultPlan
+from raftlog.testing.simulator.runs.replay_ranges import fault_in_choice, fault_in_plan
 from raftlog.testing.simulator.runs.schedule import Schedule
 from raftlog.testing.simulator.simulation import CONFIG, SCHEDULE_MS
 from raftlog.testing.simulator.violation import ViolationError
 
 _FORMAT: Final = "raftlog-schedule"
 _VERSION: Final = 1
+_FIELDS: Final = frozenset({"format", "version", "configuration", "plan", "machine", "violation", "choices"})
+_MACHINE: Final = re.compile(r"[\w.:]{0,1000}")
 MAX_FILE_BYTES: Final = 64 << 20
 
 
@@ -62,19 +67,36 @@ def decode_schedule(data: bytes, path: str, kind: MachineKind = BUILT_IN) -> Sch
     if len(data) > MAX_FILE_BYTES:
         raise OptionError("replay", f"{path} is larger than {MAX_FILE_BYTES} bytes")
     try:
-        fields = json.loads(data)
-    except ValueError as error:
+        fields = json.loads(data, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
         raise OptionError("replay", f"{path} is no JSON: {error}") from None
     if not isinstance(fields, dict) or fields.get("format") != _FORMAT:
         raise OptionError("replay", f"{path} is no replay file: its format is not {_FORMAT}")
-    if fields.get("version") != _VERSION:
-        raise OptionError("replay", f"{path} has version {fields.get('version')!r}, and this release reads {_VERSION}")
+    if not _is_same(fields.get("version"), _VERSION):
+        reason = f"{path} has version {_short(fields.get('version'))}, and this release reads {_VERSION}"
+        raise OptionError("replay", reason)
     _check_configuration(path, fields.get("configuration"))
-    expected = None if kind == BUILT_IN else kind.place
-    if fields.get("machine") != expected:
-        needed = f"--machine {fields['machine']}" if fields.get("machine") else "no --machine"
-        raise OptionError("replay", f"{path} was recorded with another state machine: it needs {needed}")
-    return Schedule(_plan(path, fields.get("plan")), dict(_choices(path, fields.get("choices"))), kind)
+    _check_machine(path, fields, kind)
+    if unknown := fields.keys() - _FIELDS:
+        raise OptionError("replay", f"{path} has a field {_short(min(unknown))}, which no replay file has")
+    return Schedule(_plan(path, fields.get("plan")), _choices(path, fields.get("choices")), kind)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return fields
+
+
+def _short(value: object) -> str:
+    """Return a value as Python writes it, in few words."""
+    return reprlib.repr(value)
+
+
+def _is_same(found: object, expected: object) -> bool:
+    """Whether two values are equal, and of one type: 1, 1.0 and true are three values."""
+    return type(found) is type(expected) and found == expected
 
 
 def _configuration() -> dict[str, Any]:
@@ -84,37 +106,48 @@ def _configuration() -> dict[str, Any]:
 def _check_configuration(path: str, found: Any) -> None:
     if not isinstance(found, dict):
         raise OptionError("replay", f"{path} has no configuration")
-    for name, value in _configuration().items():
-        if found.get(name) != value:
-            reason = f"{path} was recorded with {name} {found.get(name)!r}, and this release has {value!r}"
+    known = _configuration()
+    for name in (*known, *sorted(found.keys() - known.keys())):
+        if not _is_same(found.get(name), known.get(name)):
+            was, now = _short(found.get(name)), known.get(name)
+            reason = f"{path} was recorded with {_named(name)} {was}, and this release has {now!r}"
             raise OptionError("replay", reason)
 
 
+def _named(name: str) -> str:
+    return name if name.isidentifier() else _short(name)
+
+
+def _check_machine(path: str, fields: dict[str, Any], kind: MachineKind) -> None:
+    found, expected = fields.get("machine"), None if kind == BUILT_IN else kind.place
+    if found is not None and (not isinstance(found, str) or _MACHINE.fullmatch(found) is None):
+        raise OptionError("replay", f"{path}: machine is {_short(found)}, not a module and class")
+    if found != expected:
+        needed = f"--machine {found}" if found else "no --machine"
+        raise OptionError("replay", f"{path} was recorded with another state machine: it needs {needed}")
+
+
 def _plan(path: str, found: Any) -> FaultPlan:
-    known = attrs.fields_dict(FaultPlan)
-    if not isinstance(found, dict) or found.keys() != known.keys():
+    if not isinstance(found, dict) or found.keys() != attrs.fields_dict(FaultPlan).keys():
         raise OptionError("replay", f"{path} has another fault plan than this release")
-    for name, value in found.items():
-        of_type = known[name].type
-        is_number = isinstance(value, int) or (of_type is float and isinstance(value, float))
-        if not is_number or isinstance(value, bool) != (of_type is bool) or not 0 <= value < math.inf:
-            raise OptionError("replay", f"{path} has {value!r} for {name} in its fault plan")
-    plan = FaultPlan(**found)
-    if not 1 <= plan.voters + plan.observers <= max(APPEND_INTERVALS_MS) or plan.voters < 1:
-        raise OptionError("replay", f"{path} has {plan.voters} voters and {plan.observers} observers")
-    return plan
+    fault = fault_in_plan(found)
+    if fault is not None:
+        name, allowed = fault
+        raise OptionError("replay", f"{path}: {name} of its fault plan is {_short(found[name])}, not {allowed}")
+    return FaultPlan(**found)
 
 
-def _choices(path: str, found: Any) -> "list[tuple[ChoiceName, int | float]]":
+def _choices(path: str, found: Any) -> dict[ChoiceName, int | float]:
     if not isinstance(found, list):
         raise OptionError("replay", f"{path} has no choices")
-    choices: list[tuple[ChoiceName, int | float]] = []
-    for number, entry in enumerate(found):
-        match entry:
-            case [str(kind), list(of), int(index), int() | float() as value] if all(
-                isinstance(each, int) for each in of
-            ) and math.isfinite(value):
-                choices.append((ChoiceName(kind, tuple(of), index), value))
-            case _:
-                raise OptionError("replay", f"{path}: choice {number} is no kind, replicas, number and value")
+    choices: dict[ChoiceName, int | float] = {}
+    for index, entry in enumerate(found):
+        fault = fault_in_choice(entry)
+        if fault is None:
+            kind, of, number, value = entry
+            name = ChoiceName(kind, tuple(of), number)
+            fault = "is there twice" if name in choices else None
+            choices[name] = value
+        if fault is not None:
+            raise OptionError("replay", f"{path}: choice {index}, {_short(entry)}, {fault}")
     return choices

@@ -22,12 +22,12 @@ from raftlog.testing.simulator.fault_plan import (
     with_disks,
     with_snapshot_crashes,
 )
+from raftlog.testing.simulator.runs.possible_faults import impossible_faults, impossible_words
 from raftlog.testing.simulator.simulation import Simulation
 
 GENERATOR: Final = 1
 """The version of what a seed means. It rises when seeds of one release are other schedules in the next."""
 MAX_VOTERS: Final = 7
-_LEAST_FOR_ROT: Final = 3
 
 SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "loss": {"loss": 0.0},
@@ -50,12 +50,8 @@ SWITCHES: Final[Mapping[str, Mapping[str, object]]] = {
     "lost-disks": {"disk_loss_interval_ms": 0},
 }
 """Kinds of faults, each with the fields of a fault plan that switch it off."""
-OF_FILES: Final = frozenset({"disk-errors", "misreads", "torn-writes", "lying-syncs", "beyond-atlas"})
-"""Those that only schedules on files have."""
-_DAMAGING: Final = frozenset({"lost-disks", "rot", "misreads", "torn-writes", "lying-syncs"})
-"""Those after which a replica needs the others."""
 _TOKEN: Final = re.compile(
-    r"s(?P<generator>\d+)-(?P<seed>\d+)(?:-v(?P<voters>\d+))?(?:-(?P<storage>model|files))?(?:-(?P<faults>[a-z+-]+))?"
+    r"s(?P<generator>\d+)-(?P<seed>\d+)(?:-v(?P<voters>\d+))?(?:-(?P<storage>model|files))?(?:-(?P<faults>[a-z-]+(?:\+[a-z-]+)*))?"
 )
 
 
@@ -70,8 +66,7 @@ class ScheduleOptions:
         kind: of the state machines. A token does not name it.
 
     Raises:
-        OptionError: there are no such voters or faults, the model has none of these, or no copy of the log would be
-            left.
+        OptionError: there are no such voters or faults, or no schedule can have any of these.
     """
 
     voters: int | None = None
@@ -84,13 +79,9 @@ class ScheduleOptions:
             raise OptionError("voters", f"{self.voters} is not from 1 to {MAX_VOTERS}")
         if unknown := sorted(self.faults - SWITCHES.keys()):
             raise OptionError("faults", f"no {', '.join(unknown)}; there are {', '.join(SWITCHES)}")
-        if self.faults and self.storage is Storage.MODEL and self.faults <= OF_FILES:
-            raise OptionError("faults", f"the model has no {', '.join(sorted(self.faults))}: they need files")
-        if self.voters is not None and self.voters < _LEAST_FOR_ROT and self.faults and self.faults <= _DAMAGING:
-            names = ", ".join(sorted(self.faults))
-            lost = f"with {self.voters} voters, {names} may leave no sound copy on a majority"
-            reason = f"{lost}: it needs {_LEAST_FOR_ROT} of them"
-            raise OptionError("faults", reason)
+        impossible = impossible_faults(self.faults, self.voters, self.storage)
+        if impossible and len(impossible) == len(self.faults):
+            raise OptionError("faults", impossible_words(impossible))
 
     def applied(self, plan: FaultPlan) -> FaultPlan:
         """Return a plan with these voters, and without the faults that are switched off."""

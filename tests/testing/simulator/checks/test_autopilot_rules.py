@@ -46,7 +46,7 @@ class Watch:
     def __init__(self, voters: frozenset[int] = ids(1, 2, 3), configured: int = 3) -> None:
         self.disks = QuorumDisks(COUNT)
         self.disks.lead(1, EPOCH)
-        self.spec = spec_of(configured, COUNT - configured)
+        self.spec = spec_of(configured, max(1, COUNT - configured))
         first = frozenset(map(replica_key, voters))
         self.rules = AutopilotRules(self.spec, self.disks.witness.history, first)
         self.now_ms = START_MS

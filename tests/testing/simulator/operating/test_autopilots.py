@@ -57,7 +57,9 @@ def test_a_quarter_of_the_schedules_have_autopilots() -> None:
     assert not any(each.disk_loss_interval_ms for each in found)
     times = [name for name in attrs.asdict(found[0]) if "_ms" in name and name != "disk_loss_interval_ms"]
     assert all(len({getattr(each, name) for each in found}) > 1 for name in times)
-    assert {spec_of(each).policy for each in found} == set(PromotionPolicy)
+    specs = [spec for each in found if (spec := spec_of(each)) is not None]
+    assert len(specs) > 0.8 * len(found)
+    assert {each.policy for each in specs} == set(PromotionPolicy)
     assert {(each.is_memory_durable, each.observers) for each in found} >= {
         (False, 1),
         (False, 2),
@@ -68,9 +70,15 @@ def test_a_quarter_of_the_schedules_have_autopilots() -> None:
 
 @given(st.integers(0, 10**6), st.integers(1, 7))
 def test_each_plan_has_a_spec(seed: int, voters: int) -> None:
-    """Whatever the number of voters is changed to: it has all replicas, and no more than there is room for."""
+    """Whatever the number of voters is changed to: it has all replicas, and no more than there is room for.
+
+    But where no policy can act: without observers, with one voter, or with two and one observer.
+    """
     plan = plan_of(Token(seed)).with_voters(voters)
     spec = spec_of(plan)
+    assert (spec is None) == (plan.observers == 0 or voters == 1 or (voters == 2 and plan.observers == 1))
+    if spec is None:
+        return
     assert spec.configured == frozenset(range(1, voters + 1))
     assert len(spec.replicas) == plan.voters + plan.observers <= MOST_REPLICAS
 
@@ -88,14 +96,15 @@ def test_there_is_room_for_so_many_observers(observers: int, expected: int) -> N
         (3, {}, PromotionPolicy.UNDER_REPLICATED, None),
         (5, {"is_promotion_by_min_sync": True}, PromotionPolicy.UNDER_MIN_SYNC, 4),
         (3, {"is_promotion_by_min_sync": True}, PromotionPolicy.UNDER_MIN_SYNC, 3),
-        (3, {"is_promotion_by_leader": True}, PromotionPolicy.LEADER_IS_OBSERVER, 3),
-        (2, {}, PromotionPolicy.LEADER_IS_OBSERVER, 2),
-        (1, {"is_promotion_by_min_sync": True}, PromotionPolicy.LEADER_IS_OBSERVER, 1),
+        (3, {"is_promotion_by_leader": True, "observers": 2}, PromotionPolicy.LEADER_IS_OBSERVER, 3),
+        (3, {"is_promotion_by_leader": True, "observers": 1}, PromotionPolicy.UNDER_REPLICATED, None),
+        (2, {"observers": 2}, PromotionPolicy.LEADER_IS_OBSERVER, 2),
     ],
 )
 def test_policies(voters: int, changes: dict[str, object], policy: PromotionPolicy, min_sync: int | None) -> None:
     """Below three voters only that of a leading observer can act."""
     spec = spec_of(calm_plan(voters=voters, **changes))
+    assert spec is not None
     assert (spec.policy, spec.min_sync) == (policy, min_sync)
 
 

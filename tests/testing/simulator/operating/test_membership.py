@@ -10,7 +10,7 @@ from raftlog.quorum.roles.roles import Leader
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.choices import SeededChoices
-from raftlog.testing.simulator.fault_plan import draw_fault_plan
+from raftlog.testing.simulator.fault_plan import Storage, draw_fault_plan
 from raftlog.testing.simulator.operating.membership import Membership
 from raftlog.testing.simulator.runs.schedule import SWITCHES, ScheduleOptions, Token, plan_of, run_seed
 from raftlog.testing.simulator.simulation import Simulation, replica_key
@@ -46,6 +46,32 @@ def test_one_disk_at_a_time() -> None:
     simulation, operator = quorum(5)
     simulation.machines[2].directory.ledger.quarantine_end = 1
     assert not any(operator.may_damage(each, 0, 0) for each in simulation.machines.values())
+
+
+@pytest.mark.parametrize(
+    ("voters", "damaged", "is_lost"), [(1, 1, True), (3, 1, False), (3, 2, True), (4, 1, False), (4, 2, True)]
+)
+def test_a_lost_majority(voters: int, damaged: int, is_lost: bool) -> None:
+    """Damage to so many voters that the others are no majority; observers do not count, with or without voters."""
+    simulation, operator = quorum(voters, observers=2)
+    ledgers = [each.directory.ledger for each in simulation.machines.values()]
+    ledgers[-1].quarantine_end = 1
+    ledgers[-2].voter_sets.append(NamedVoters(1, frozenset()))
+    assert not operator.is_majority_lost
+    for ledger in ledgers[:damaged]:
+        ledger.is_vote_lost = True
+    assert operator.is_majority_lost == is_lost
+
+
+def test_marks_of_schedules_beyond_the_atlas() -> None:
+    """They count, and so does each time that a majority is damaged; within the atlas neither is ever seen."""
+    options = ScheduleOptions(2, frozenset({"crashes", "misreads", "rot", "beyond-atlas"}), Storage.FILES)
+    within = attrs.evolve(options, faults=options.faults - {"beyond-atlas"})
+    for seed, is_lost in ((14, True), (29, False)):
+        beyond = run_seed(Token(seed, options), end_ms=15_000)
+        assert (beyond.beyond_atlas, beyond.lost_majorities > 0) == (1, is_lost)
+        outcome = run_seed(Token(seed, within), end_ms=15_000)
+        assert (outcome.beyond_atlas, outcome.lost_majorities) == (0, 0)
 
 
 def test_a_replica_that_is_no_voter() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choices are recorded and made again exactly, and are calm where none is given."""
 
+import math
 import random
 from typing import Any
 
@@ -70,6 +71,21 @@ def test_a_choice_keeps_its_name(asked: list[tuple[str, str, list[int]]], seed: 
 def test_a_value_that_is_not_possible_any_more(value: int, nearest: int) -> None:
     """It is the nearest possible one."""
     assert ReplayedChoices({ChoiceName("kept", (), 0): value}).number(2, 6, "kept") == nearest
+
+
+@pytest.mark.parametrize(
+    ("value", "nearest"), [(-1, 0), (0, 0), (274, 274), (275, 275), (276, 275), (10**400, 275), (1e300, 275)]
+)
+def test_a_time_that_is_not_possible(value: float, nearest: int) -> None:
+    """It is at most what the generator can draw: the smallest of its numbers above 0 has a logarithm."""
+    longest = SeededChoices(_Extreme()).time_ms(7.5, "delay")
+    assert longest == 275
+    assert ReplayedChoices({ChoiceName("delay", (), 0): value}).time_ms(7.5, "delay") == nearest
+
+
+class _Extreme(random.Random):
+    def random(self) -> float:
+        return math.nextafter(1.0, 0.0)
 
 
 @pytest.mark.parametrize(("value", "nearest"), [(-0.5, 0.0), (0.0, 0.0), (0.5, 0.5)])

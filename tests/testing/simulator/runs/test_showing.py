@@ -9,13 +9,15 @@ from typing import Any
 import attrs
 import pytest
 
+from raftlog.records.messages.raft.election_messages import VoteResponse
+from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.testing.simulator.choices import ChoiceName
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
 from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, run_seed
 from raftlog.testing.simulator.runs.telling import tell
-from raftlog.testing.simulator.story import ReplicaState, StoryEvent
+from raftlog.testing.simulator.story import ReplicaState, Story, StoryEvent
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -112,9 +114,31 @@ def test_the_page_has_an_arrow_for_each_message() -> None:
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
+@pytest.mark.parametrize(("before", "words"), [(0, None), (1, "1 events"), (12_345, "12,345 events")])
+def test_a_page_says_what_is_not_on_it(before: int, words: str | None) -> None:
+    """How many events come before those that it shows; nothing if none does."""
+    page = page_html("none", [], [], [1, 2, 3], is_violated=False, before=before)
+    assert ("before these" in page) == (words is not None)
+    assert words is None or f"{words} before these are not on this page" in page
+
+
 def test_a_page_of_no_events() -> None:
     """It is a page."""
     assert "<h1>none</h1>" in page_html("none", [], [], [1, 2, 3], is_violated=False)
+
+
+def test_errors_have_their_names() -> None:
+    """Beside their numbers, as Kafka names them; a number without a name stays alone."""
+    events = tell(record(Token(0))[0]).story.events
+    codes = {each for event in events for each in re.findall(r"error (-?\d+(?: [A-Z_]+)?)", event.words)}
+    assert codes
+    for code in codes:
+        number, _, name = code.partition(" ")
+        assert ErrorCode(int(number)).name == name
+    response = VoteResponse(error_code=29, topics=())
+    story = Story()
+    story.lost(0, 1, 2, 3, "response_arrived", (None, response))
+    assert story.events[0].words == "Vote response error 29 is lost"
 
 
 def test_lost_messages_are_said_to_be() -> None:
