@@ -22,9 +22,9 @@ from raftlog.testing.simulator.checks.decoded import values_in
 from raftlog.testing.simulator.choices import ReplayedChoices
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.runs import schedule
-from raftlog.testing.simulator.runs.campaign import outcomes
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
 from raftlog.testing.simulator.simulation import Simulation
+from raftlog.tools.simulate.outcomes import outcomes
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 
