@@ -62,6 +62,8 @@ def run(arguments: Sequence[str]) -> int:
             return watched(kind, lambda runs: _replay(options, runs))
         of_all = ScheduleOptions(options.voters, _faults(options.faults), Storage(options.storage), kind)
         return _run_many(options, of_all)
+    except BrokenPipeError:
+        raise  # The reader of our output has seen enough: the command knows what to do.
     except (OptionError, OSError) as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
