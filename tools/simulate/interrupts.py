@@ -61,6 +61,7 @@ class Interrupts:
         """
         if self.number not in (None, signal.SIGINT):
             for stream in (sys.stdout, sys.stderr):
-                stream.flush()
+                if stream is not None:
+                    stream.flush()
             signal.raise_signal(self.number)
         return EXIT_INTERRUPTED

@@ -60,6 +60,8 @@ def run(arguments: Sequence[str]) -> int:
         of_all = ScheduleOptions(options.voters, options.faults, Storage(options.storage), kind)
         _tell_limits(of_all)
         return _run_many(options, of_all)
+    except BrokenPipeError:
+        raise  # The reader of our output has seen enough: the command knows what to do.
     except (OptionError, OSError) as error:
         say(str(error), PROGRAM)
         return EXIT_ERROR

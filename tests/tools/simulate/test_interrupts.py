@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
-from raftlog.testing.simulator.runs.schedule import Schedule, ScheduleOptions, Token, replay
-from raftlog.tools.simulate import watched_runs
+from raftlog.testing.simulator.runs.schedule import Schedule, ScheduleOptions, Token, replay, run_seed
+from raftlog.tools.simulate import simulate, watched_runs
 from raftlog.tools.simulate.interrupts import SIGNALS, Interrupts
 from raftlog.tools.simulate.outcomes import outcomes_of_workers
 from raftlog.tools.simulate.workers import ScheduleWorkers, StoppedError, WorkerEndedError
@@ -83,6 +83,16 @@ def test_a_command_that_is_killed(processes: str) -> None:
     with running(processes) as process:
         process.kill()
         end_of(process)
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    """The command ends in silence, as other verbs do, and so do its workers."""
+    with running("2") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
 
 
 def slow_or_quick(token: Token) -> int:
@@ -174,6 +184,25 @@ def test_words_of_a_signal() -> None:
     """It has a name, or a number."""
     assert str(WorkerEndedError(-9)) == "its process was ended by SIGKILL"
     assert str(WorkerEndedError(-200)) == "its process was ended by signal 200"
+
+
+def interrupting_run(token: Token) -> tuple[ScheduleOutcome, float]:
+    """Run the first seed, and have the second one interrupt the process that waits for it."""
+    if token.seed == 1:
+        os.kill(os.getppid(), signal.SIGINT)
+        signal.pause()
+    return run_seed(token), 1.0
+
+
+@pytest.mark.parametrize("is_violated", [True, False])
+def test_the_exit_code_of_an_interrupt(monkeypatch: pytest.MonkeyPatch, is_violated: bool) -> None:
+    """A violation that was found is what matters."""
+    if is_violated:
+        crashing(monkeypatch)
+    monkeypatch.setattr(simulate, "_timed", interrupting_run)
+    done = simulated("--schedules", "9", "-j", "1", "--faults", "crashes")
+    assert f"1 schedules, of which {int(not is_violated)} count; {int(is_violated)} violations" in done.text
+    assert done.exit_code == (2 if is_violated else 130)
 
 
 TRIED: list[Schedule] = []
