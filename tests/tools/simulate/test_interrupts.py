@@ -85,6 +85,7 @@ def test_a_command_that_is_killed(processes: str) -> None:
         end_of(process)
 
 
+@SLOW
 def test_a_reader_that_has_seen_enough() -> None:
     """The command ends in silence, as other verbs do, and so do its workers."""
     with running("2") as process:
@@ -238,6 +239,7 @@ def ending_replay(candidate: Schedule, end_ms: int | None) -> tuple[Schedule, Sc
     return replay(candidate, end_ms)
 
 
+@SLOW
 def test_a_process_ends_while_a_schedule_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is no violation of the same invariant: the schedule that has ended it is not taken."""
     crashing(monkeypatch)

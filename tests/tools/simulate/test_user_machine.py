@@ -12,6 +12,7 @@ import pytest
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 from tests.tools.console import COMMAND
+from tests.tools.simulate.test_interrupts import PROCESSES
 from tests.tools.simulate.test_simulate import simulated
 
 BANK, FORGETFUL = "tests.testing.bank:Bank", "tests.testing.wrong_banks:Forgetful"
@@ -214,7 +215,7 @@ def test_a_call_that_cannot_be_interrupted(tmp_path: Path, machine: str, process
     assert "in apply" in done.stderr
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@PROCESSES
 def test_a_machine_that_ends_its_process(tmp_path: Path, processes: str) -> None:
     """It is a violation of each schedule, in JSON lines, too."""
     done = run_hanging(tmp_path, "--machine", "hanging:Ending", "-j", processes, "--format", "jsonl")
@@ -227,7 +228,7 @@ def test_a_machine_that_ends_its_process(tmp_path: Path, processes: str) -> None
     assert total["violations"] == 6
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@PROCESSES
 def test_a_process_that_is_killed(tmp_path: Path, processes: str) -> None:
     """It may be nobody's fault: the table so far, then one line with the schedule, and the exit code is 1."""
     done = run_hanging(tmp_path, "--machine", "hanging:Killed", "-j", processes, "--faults", "none")
@@ -253,6 +254,7 @@ def test_a_token_whose_runs_differ() -> None:
     assert what in done.messages
 
 
+@pytest.mark.slow
 def test_a_machine_that_cannot_be_made(tmp_path: Path) -> None:
     """The first instance is made in a process of its own, so that one line says what is wrong."""
     done = run_hanging(tmp_path, "--machine", "hanging:Unmade")
