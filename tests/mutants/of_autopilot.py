@@ -140,6 +140,6 @@ MUTANTS: Final = (
         "a policy that could act only after the quorum is lost is refused",
         AOP,
         missing(AutopilotSpec, "_check_policy"),
-        (f"{PLANNING}::test_refused_specs",),
+        ("tests/quorum/autopilot/test_spec.py::test_refused_specs",),
     ),
 )
