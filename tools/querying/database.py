@@ -42,8 +42,8 @@ _BARE_OFFSET: Final = re.compile(r"(?<![\w.\"'])offset\b(?![\"'])", re.IGNORECAS
 _OF_MEMORY: Final = re.compile(r"\s*Possible solutions:.*", re.DOTALL)
 """What DuckDB advises when its memory does not suffice: settings that queries cannot change."""
 _MORE_MEMORY: Final = "; a greater --memory-limit helps, or fewer columns or rows to sort, join or group"
-MEMORY_OF_THREAD: Final = 256 * 1024 * 1024
-"""In bytes: with less for each thread, DuckDB fails to sort records that do not fit in memory, as measured."""
+MEMORY_OF_THREAD: Final = 512 * 1024 * 1024
+"""In bytes: with two threads and less for each, DuckDB failed to sort records that one thread sorted, as measured."""
 _ADVICE: Final = '; OFFSET is a word of SQL: write the column as "offset" or records.offset'
 
 

@@ -23,7 +23,7 @@ FORMATS: Final = ("table", "csv", "jsonl", "parquet")
 _PROGRAM: Final = "raftlog query"
 _DEFAULT_MEMORY: Final = "1G"
 _LEAST_MEMORY: Final = 256 * 1024 * 1024
-"""In bytes: what one thread of DuckDB needs to sort more than it can keep. Source: ``database.MEMORY_OF_THREAD``."""
+"""In bytes: with less, one thread of DuckDB failed to sort records of usual sizes that it cannot keep, as measured."""
 _LARGEST_MEASURE: Final = 32 * 1024 * 1024 - 64 * 1024
 """In bytes: with what the block itself needs, glibc regards none above 32 MiB."""
 _VIEWS: Final = "batches, records, control, metadata, voters, epochs and findings"
@@ -69,7 +69,7 @@ def make_parser() -> Parser:
         default=_DEFAULT_MEMORY,
         metavar="SIZE",
         help="the most that DuckDB keeps in memory, such as 500M or 8G, at least 256M, with a thread for each"
-        " 256M; the rest goes to the temporary directory (default: %(default)s)",
+        " 512M; the rest goes to the temporary directory (default: %(default)s)",
     )
     parser.add_argument(
         "--temp-directory",

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import QueryError
-from raftlog.tools.querying.database import MEMORY_OF_THREAD, Database, thread_count, told
-from raftlog.tools.querying.query import _LEAST_MEMORY
+from raftlog.tools.querying.database import Database, thread_count, told
 from tests.tools.querying.queries import MEMORY
 
 
@@ -58,14 +57,13 @@ def test_messages(message: str, sql: str, lines_before: int, expected: str) -> N
 
 @pytest.mark.parametrize(
     ("mebibytes", "processors", "expected"),
-    [(255, 8, 1), (256, 8, 1), (511, 8, 1), (512, 8, 2), (1024, 8, 4), (1024, 3, 3), (4096, 8, 8), (4096, 1, 1)],
+    [(256, 8, 1), (511, 8, 1), (1023, 8, 1), (1024, 8, 2), (2048, 8, 4), (2048, 3, 3), (4096, 8, 8), (4096, 1, 1)],
 )
 def test_each_thread_has_its_memory(
     mebibytes: int, processors: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """256 MiB, and at most one thread per processor; DuckDB has this many."""
+    """512 MiB, and at most one thread per processor; DuckDB has this many."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(processors)), raising=False)
-    assert MEMORY_OF_THREAD == _LEAST_MEMORY
     assert thread_count(mebibytes * 1024 * 1024) == expected
     with Database({}, mebibytes * 1024 * 1024, str(tmp_path)) as database:
         _, batches = database.result("SELECT current_setting('threads')::INTEGER AS n")
