@@ -68,6 +68,15 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "salvage node": ("salvage", "{node}", "--node-id", ODD, "--plan", "{out}"),
     "salvage refused": ("salvage", "{spare}", "{node}", "--plan", "{out}"),
     "salvage missing": ("salvage", "{logs}/missing", "--plan", "{out}"),
+    "salvage partition": ("salvage", "{broker}", "--partition", "orders-0", "--plan", "{out}"),
+    "salvage partition name": ("salvage", "{logs}", "--partition", ODD, "--plan", "{out}"),
+    "salvage partition missing": ("salvage", "{logs}/missing", "--partition", "orders-0", "--plan", "{out}"),
+    "salvage metadata": ("salvage", "{broker}", "--partition", "orders-0", "--metadata", "{node}", "--plan", "{out}"),
+    "salvage assumed": (
+        *("salvage", "{broker}", "--partition", "orders-0", "--metadata", "{node}", "--assume-topic-id"),
+        *("--plan", "{out}"),
+    ),
+    "salvage no metadata": ("salvage", "{broker}", "--partition", "orders-0", "--metadata", ODD, "--plan", "{out}"),
     "salvage no plan": ("salvage", "--apply", "{segment}", "--out", "{out}"),
     "query": ("query", "FROM records", "{segment}"),
     "query lines": ("query", "FROM records", "{segment}", "--format", "jsonl"),
@@ -140,6 +149,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "free": (("free", "{node}"), "path"),
     "stats": (("stats", "{node}"), "directory"),
     "salvage": (("salvage", "{spare}", "--plan", "{out}"), "plan"),
+    "salvage partition": (("salvage", "{broker}", "--partition", "orders-0", "--plan", "{out}"), "plan"),
     "simulate": (("simulate", "--schedules", "1", "--faults", "none", "--processes", "1"), ""),
     "log init": (("log", "init", "{node}", "--cluster-id", CLUSTER, "--node-id", "1", "-g"), "directory"),
     "log append": (("log", "append", "{node}"), ""),
@@ -170,8 +180,11 @@ def made_places(tmp_path: Path, odd: str) -> dict[str, str]:
     assert log("append", node, lines=(TOPIC,)).exit_code == 0
     spare = shutil.copytree(node, tmp_path / f"spare{odd}")  # Of a node that has the log and no vote.
     (spare / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=5\ndirectory.id={OTHER_ID}\n")
+    broker = tmp_path / f"broker{odd}"
+    write_log(broker / "orders-0", batch(), batch(1), batch(3))
     return {
         "logs": str(logs),
+        "broker": str(broker),
         "segment": str(segment),
         "damaged": str(damaged),
         "node": str(node),

@@ -27,21 +27,31 @@ Review = Callable[[str], R]
 """Looks at the finished directory and returns what there is to say; raises an error if it must not be used."""
 
 
-def check_is_outside(path: str, sources: Iterable[Source]) -> None:
+def check_is_outside(path: str, sources: Iterable[Source], others: Iterable[str] = ()) -> None:
     """Check that a path that is to be written is in no source.
+
+    Args:
+        path: to be written.
+        sources: of a repair.
+        others: local log directories that it reads, too.
 
     Raises:
         LogDirectoryError: it is inside a source, which is only read, or a source is inside it.
     """
     real = os.path.realpath(path)
-    for source in sources:
-        place = os.path.realpath(source.directory)
+    for directory in (*(source.directory for source in sources), *others):
+        place = os.path.realpath(directory)
         if os.path.commonpath([real, place]) in {real, place}:
-            raise LogDirectoryError(f"{path} is inside the source {source.directory}, which is only read")
+            raise LogDirectoryError(f"{path} is inside the source {directory}, which is only read")
 
 
-def check_target(out: str, sources: Iterable[Source]) -> str:
+def check_target(out: str, sources: Iterable[Source], others: Iterable[str] = ()) -> str:
     """Return the absolute path of a directory that is to be made, if it can be.
+
+    Args:
+        out: its path.
+        sources: of the repair.
+        others: local log directories that it reads, too.
 
     Raises:
         AlreadyFormattedError: it exists.
@@ -54,7 +64,7 @@ def check_target(out: str, sources: Iterable[Source]) -> str:
     parent = parent_directory(target)
     if not os.path.isdir(parent):  # noqa: PTH112
         raise MissingFileError(parent, "make a directory in it", "no such directory")
-    check_is_outside(target, sources)
+    check_is_outside(target, sources, others)
     return target
 
 

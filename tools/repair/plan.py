@@ -20,6 +20,7 @@ import attrs
 
 from raftlog.errors import CorruptFileError, LogDirectoryError, StorageError, UnsupportedVersionError
 from raftlog.records.checksum import crc32c
+from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.own_file import is_own, write_whole
 from raftlog.tools.repair.sources import Source, SourceFile
 from raftlog.tools.terminal.json_lines import path_member
@@ -144,7 +145,9 @@ def _crc(members: dict[str, Any]) -> int:
 
 
 def _source_members(source: Source) -> dict[str, Any]:
-    return {**path_member("directory", source.directory), "files": [attrs.asdict(file) for file in source.files]}
+    log = {} if source.log_name == METADATA_DIRECTORY_NAME else {"log": source.log_name}
+    files = [attrs.asdict(file) for file in source.files]
+    return {**path_member("directory", source.directory), **log, "files": files}
 
 
 def _source(members: dict[str, Any]) -> Source:
@@ -154,7 +157,8 @@ def _source(members: dict[str, Any]) -> Source:
         directory = members["directory"]
     else:
         directory = base64.b64decode(members["directory_base64"]).decode("utf-8", "surrogateescape")
-    return Source(directory, tuple(SourceFile(**file) for file in members["files"]))
+    files = tuple(SourceFile(**file) for file in members["files"])
+    return Source(directory, files, members.get("log", METADATA_DIRECTORY_NAME))
 
 
 def _converter() -> Any:

@@ -29,7 +29,14 @@ from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.storage.state.quorum_state_store import COPY_NAMES
 
 _OF_DIRECTORY: Final = (FileKind.META_PROPERTIES.value, FileKind.BOOTSTRAP_SNAPSHOT.value)
-"""The files of a log directory itself that a repair reads."""
+"""The files of a log directory itself that a repair of its metadata log reads."""
+_BESIDE_PARTITIONS: Final = (
+    FileKind.META_PROPERTIES.value,
+    FileKind.REPLICATION_OFFSET_CHECKPOINT.value,
+    FileKind.LOG_START_OFFSET_CHECKPOINT.value,
+    FileKind.CLEANER_OFFSET_CHECKPOINT.value,
+)
+"""Those that a repair of the log of a topic's partition reads."""
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -58,11 +65,14 @@ class Source:
 
     Attributes:
         directory: its absolute path.
-        files: those of its metadata log, its ``meta.properties`` and its ``bootstrap.checkpoint``, by name.
+        files: those of its metadata log, its ``meta.properties`` and its ``bootstrap.checkpoint``, by name. For the
+            partition of a topic: those of its log, ``meta.properties`` and the checkpoints that have its offsets.
+        log_name: name of the directory of the log below it.
     """
 
     directory: str
     files: tuple[SourceFile, ...]
+    log_name: str = METADATA_DIRECTORY_NAME
 
     def path(self, name: str) -> str:
         """Return the path of one of its files."""
@@ -79,25 +89,26 @@ class Source:
         return sum(file.size_bytes for file in self.files)
 
 
-def log_directory_of(path: str) -> str:
-    """Return the absolute path of the log directory that a user means: it, or the metadata log inside it."""
+def log_directory_of(path: str, log_name: str = METADATA_DIRECTORY_NAME) -> str:
+    """Return the absolute path of the log directory that a user means: it, or the log of a name inside it."""
     absolute = os.path.abspath(path)  # noqa: PTH100 - pathlib would resolve links
     parent, _, name = absolute.rpartition("/")
-    return parent or "/" if name == METADATA_DIRECTORY_NAME else absolute
+    return parent or "/" if name == log_name else absolute
 
 
-def distinct_directories(paths: Iterable[str]) -> list[str]:
+def distinct_directories(paths: Iterable[str], log_name: str = METADATA_DIRECTORY_NAME) -> list[str]:
     """Return the log directories that some paths name, each once, whatever links lead to it.
 
-    Two with the same metadata log are one: the one with a ``meta.properties`` counts, and of two of these the first by
-    name. A path that cannot be looked up stays.
+    Two with the same log are one: the one with a ``meta.properties`` counts, and of two of these the first by name. A
+    path that cannot be looked up stays.
 
     Args:
         paths: absolute paths of log directories.
+        log_name: name of the log inside them.
     """
     found: dict[object, str] = {}
     for path in paths:
-        key = _identity(path)
+        key = _identity(path, log_name)
         found[key] = min(found.get(key, path), path, key=_preference)
     return list(found.values())
 
@@ -106,9 +117,9 @@ def _preference(directory: str) -> tuple[bool, str]:
     return not os.path.lexists(join(directory, FileKind.META_PROPERTIES.value)), directory
 
 
-def _identity(directory: str) -> object:
-    """Return the device and the inode of a directory's metadata log, or of the directory, if it has none."""
-    for path in (join(directory, METADATA_DIRECTORY_NAME), directory):
+def _identity(directory: str, log_name: str) -> object:
+    """Return the device and the inode of a directory's log, or of the directory, if it has none."""
+    for path in (join(directory, log_name), directory):
         with suppress(OSError):
             status = Path(path).stat()
             return status.st_dev, status.st_ino
@@ -133,6 +144,24 @@ def read_source(directory: str, *, needs_owner: bool = True) -> Source:
     if not has_owner and not os.path.isdir(join(directory, METADATA_DIRECTORY_NAME)):  # noqa: PTH112
         raise NotFormattedError(f"{directory} has no {METADATA_DIRECTORY_NAME}: it is not a log directory")
     return Source(directory, tuple(_read_file(directory, name) for name in sorted(_names(directory))))
+
+
+def read_partition_source(directory: str, log_name: str) -> Source:
+    """Read all files of a replica of a topic's partition that a repair may need.
+
+    Args:
+        directory: absolute path of the log directory.
+        log_name: name of the partition's directory in it, such as ``orders-3``.
+
+    Raises:
+        NotFormattedError: it has no such directory.
+        SourceChangedError: a file changes while it is read.
+        StorageError: it cannot be read.
+    """
+    if not os.path.isdir(join(directory, log_name)):  # noqa: PTH112
+        raise NotFormattedError(f"{directory} has no {log_name}: it is not a log directory with this partition")
+    names = sorted(_names(directory, log_name))
+    return Source(directory, tuple(_read_file(directory, name) for name in names), log_name)
 
 
 def check_is_stopped(source: Source) -> None:
@@ -168,7 +197,7 @@ def check_unchanged(source: Source, *, reads: bool) -> None:
         SourceChangedError: a file has changed, is gone, or is new.
         StorageError: it cannot be read.
     """
-    if sorted(_names(source.directory)) != [file.name for file in source.files]:
+    if sorted(_names(source.directory, source.log_name)) != [file.name for file in source.files]:
         raise SourceChangedError(source.directory, "it has other files than when the plan was made")
     for file in source.files:
         path = source.path(file.name)
@@ -177,16 +206,16 @@ def check_unchanged(source: Source, *, reads: bool) -> None:
             raise SourceChangedError(path, "it has changed since the plan was made")
 
 
-def _names(directory: str) -> Iterator[str]:
+def _names(directory: str, log_name: str = METADATA_DIRECTORY_NAME) -> Iterator[str]:
     """Yield the names of a source's files."""
-    for name in _OF_DIRECTORY:
+    for name in _OF_DIRECTORY if log_name == METADATA_DIRECTORY_NAME else _BESIDE_PARTITIONS:
         if os.path.lexists(join(directory, name)):
             yield name
-    log = join(directory, METADATA_DIRECTORY_NAME)
+    log = join(directory, log_name)
     with suppress(MissingFileError), _reported(log, "list"):
         for entry in os.scandir(log):
             if parse_file_name(entry.name) is not None or entry.name in COPY_NAMES:
-                yield join(METADATA_DIRECTORY_NAME, entry.name)
+                yield join(log_name, entry.name)
 
 
 def _as_it_is(path: str, file: SourceFile) -> SourceFile:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Salvage: from damaged replicas of a metadata log, the longest log that can be vouched for."""
+"""Salvage: from damaged replicas of the metadata or a topic, the longest log that can be vouched for."""

@@ -81,7 +81,7 @@ def _write_segments(file_system: FileSystem, sources: Sequence[Source], salvage:
                     batch = read_batch_at(path, piece, piece.start_offset)
                     file.append(replaced_batch(batch, replaced[piece.start_offset]))
                 else:
-                    _append(file_system, path, piece, file)
+                    append_piece(file_system, path, piece, file)
             file.sync()
         finally:
             file.close()
@@ -100,7 +100,19 @@ def _segments(taken: Iterable[Piece], log_start: int) -> Iterator[tuple[int, lis
     yield (pieces[0].start_offset if pieces else log_start), pieces
 
 
-def _append(file_system: FileSystem, path: str, piece: Piece, target: OpenFile) -> None:
+def append_piece(file_system: FileSystem, path: str, piece: Piece, target: OpenFile) -> None:
+    """Append batches of a source as they are.
+
+    Args:
+        file_system: of the source.
+        path: of its segment.
+        piece: which of its bytes.
+        target: is appended to, not synced.
+
+    Raises:
+        SourceChangedError: the source has fewer bytes than when the plan was made.
+        StorageError: the disk failed.
+    """
     source = file_system.open_for_reads(path)
     try:
         position = piece.position

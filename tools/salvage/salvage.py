@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog salvage``: makes, from one or more damaged replicas, the longest metadata log that can be vouched for.
+"""``raftlog salvage``: makes, from one or more damaged replicas, the longest log that can be vouched for.
 
+The log is that of the metadata, or with ``--partition`` that of a topic's partition.
 Two steps: a plan, which is printed and written to a file, and a new directory that is made from it. No file that is
 there is changed.
 """
@@ -11,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.records.files.file_names import METADATA_TOPIC, DirectoryState, parse_directory_name
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
 from raftlog.tools.repair.plan import RepairPlan, load_plan
@@ -50,10 +52,13 @@ def make_parser() -> Parser:
         prog=_PROGRAM,
         description=(
             "For damaged replicas of a metadata log: plan, and then make, a log directory with the longest log that can"
-            " be vouched for. What is bad in one replica is taken from another; a hole is never stepped over."
+            " be vouched for. What is bad in one replica is taken from another; a hole is never stepped over. With"
+            " --partition, the same for a topic's partition: there the metadata say whose copy is right."
         ),
         usage=(
             f"{_PROGRAM} SRC [SRC...] --plan FILE [--node-id N] [--replace OFFSET]\n"
+            f"       {_PROGRAM} SRC [SRC...] --plan FILE --partition NAME [--metadata DIR] [--step-over]\n"
+            "           [--assume-topic-id]\n"
             f"       {_PROGRAM} --apply FILE --out NEW"
         ),
         epilog=(
@@ -79,11 +84,40 @@ def make_parser() -> Parser:
         metavar="OFFSET",
         help="take this record out, which nodes die of: by a snapshot, or a no-op in its place (may be given again)",
     )
+    _add_partition_options(parser)
     parser.add_argument("--apply", metavar="FILE", help="make a directory from the plan in this file")
     parser.add_argument("--out", metavar="NEW", help="the log directory to make; it must not exist")
     add_processes_option(parser)
     add_format_option(parser)
     return parser
+
+
+def _add_partition_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--partition",
+        metavar="NAME",
+        help="salvage this partition of a topic, such as orders-3; SRC are log directories of its brokers, or this"
+        " directory in them",
+    )
+    parser.add_argument(
+        "--metadata",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="log directory of a controller, or of a broker that holds the metadata: leader and ISR say whose copy is"
+        " right, and without it the choice is unproven (may be given again)",
+    )
+    parser.add_argument(
+        "--assume-topic-id",
+        action="store_true",
+        help="take replicas without a partition.metadata for the metadata's topic, and give the result one; the choice"
+        " is unproven then (default: they are left out)",
+    )
+    parser.add_argument(
+        "--step-over",
+        action="store_true",
+        help="let the log of the partition go on after a hole of lost records (default: it ends before the first hole)",
+    )
 
 
 def _check_options(parser: Parser, given: argparse.Namespace) -> None:
@@ -94,7 +128,10 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
         needed = {"--out": given.out}
         foreign = {"SRC": given.directories or None, "--plan": given.plan, "--node-id": given.node_id}
         foreign["--replace"] = given.replace or None
+        foreign |= {"--partition": given.partition, "--metadata": given.metadata or None}
+        foreign |= {"--step-over": given.step_over or None, "--assume-topic-id": given.assume_topic_id or None}
     check_step(parser, given, needed, foreign)
+    _check_partition_options(parser, given)
     if given.node_id is not None and not 0 <= given.node_id < 1 << 31:
         parser.error(f"--node-id {given.node_id}: a node id is from 0 to 2147483647")
     for offset in given.replace:
@@ -102,7 +139,28 @@ def _check_options(parser: Parser, given: argparse.Namespace) -> None:
             parser.error(f"--replace {offset}: an offset is 0 or more")
 
 
+def _check_partition_options(parser: Parser, given: argparse.Namespace) -> None:
+    """Refuse options of the metadata log with ``--partition``, and those of a partition without."""
+    if given.assume_topic_id and not given.metadata:
+        parser.error("--assume-topic-id goes with --metadata")
+    if given.partition is None:
+        if given.metadata or given.step_over:
+            parser.error(f"{'--metadata' if given.metadata else '--step-over'} goes with --partition")
+        return
+    if given.node_id is not None or given.replace:
+        parser.error(f"{'--node-id' if given.node_id is not None else '--replace'} is for the metadata log")
+    name = parse_directory_name(given.partition)
+    if name is None or name.state is not DirectoryState.CURRENT:
+        parser.error(f"--partition {given.partition}: no partition has this name: TOPIC-NUMBER, such as orders-3")
+    if name.topic == METADATA_TOPIC:
+        parser.error(f"--partition {given.partition}: this log is salvaged without --partition")
+
+
 def _plan(given: argparse.Namespace) -> Fact:
+    if given.partition is not None:
+        from raftlog.tools.salvage.partitions.partition_steps import plan_partition_step
+
+        return plan_partition_step(given)
     directories = distinct_directories(map(log_directory_of, given.directories))
     sources = tuple(read_source(each, needs_owner=False) for each in directories)
     check_is_outside(given.plan, sources)
@@ -123,6 +181,10 @@ def _plan(given: argparse.Namespace) -> Fact:
 
 def _apply(given: argparse.Namespace) -> Fact:
     plan = load_plan(given.apply, VERB)
+    if "partition" in plan.content:
+        from raftlog.tools.salvage.partitions.partition_steps import apply_partition_step
+
+        return apply_partition_step(given, plan)
     salvage = plan.content_as(Salvage)
     target = check_target(given.out, plan.sources)
     check_sources(plan.sources)

@@ -51,7 +51,8 @@ VERBS: Final = {
         "image_snapshot.snapshot", "write a snapshot of the cluster at an offset, without what Kafka dies of"
     ),
     "salvage": Verb(
-        "salvage.salvage", "plan and make the longest log that damaged replicas of a metadata log can vouch for"
+        "salvage.salvage",
+        "plan and make the longest log that damaged replicas of the metadata or a topic can vouch for",
     ),
     "query": Verb("querying.query", "answer a question in SQL over batches, records, voters, epochs and findings"),
     "stats": Verb("stats.stats", "count what logs are made of, by partition, type, key, producer, codec and hour"),
