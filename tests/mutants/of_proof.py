@@ -3,13 +3,15 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing import batch_reader
 from raftlog.tools.auditing.acts import acted_records
 from raftlog.tools.auditing.acts.acted_on import BrokerDirectories
 from raftlog.tools.auditing.contents import records_at_risk
-from raftlog.tools.auditing.history import quorum_copies, quorum_view
-from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, verdict
+from raftlog.tools.auditing.history import log_lineages, quorum_copies, quorum_view, replicas
+from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, snapshot_names, verdict
 from raftlog.tools.auditing.proof.case import Case
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
@@ -19,6 +21,7 @@ ACTED_ON: Final = "tests/tools/auditing/acts/test_acted_on.py"
 BY_BROKERS: Final = "tests/tools/auditing/acts/test_proof_by_brokers.py"
 LINEAGE: Final = "tests/tools/auditing/proof/test_lineage.py"
 AT_RISK: Final = "tests/tools/auditing/contents/test_records_at_risk.py"
+NAMES: Final = "tests/tools/auditing/proof/test_snapshot_names.py"
 VERDICTS: Final = "tests/tools/auditing/history/test_verdicts.py"
 
 
@@ -47,6 +50,22 @@ def _by_any_directory(right: Wrong) -> Wrong:
         return next(filter(None, (right(self, acted, each) for each in self._directories.values())), None)
 
     return shown
+
+
+def _whatever_voters(right: Wrong) -> Wrong:
+    def end_with(self: Any, other: Any, *, is_same_log: bool) -> Any:
+        one, two = attrs.evolve(self, changes=()), attrs.evolve(other, changes=())
+        return right(one, two, is_same_log=is_same_log)
+
+    return end_with
+
+
+def _only_as_named(right: Wrong) -> Wrong:
+    def with_acts(copy: Any, *rest: Any) -> Any:
+        found = right(attrs.evolve(copy, if_renamed=None), *rest)
+        return attrs.evolve(found, if_renamed=copy.if_renamed)
+
+    return with_acts
 
 
 def _with_no_gap(right: Wrong) -> Wrong:
@@ -167,6 +186,62 @@ MUTANTS: Final = (
         "log matching, Raft (Ongaro) 5.3",
         instead(lineage, "completed", lambda known, _: known),
         (f"{VERDICTS}::test_two_lineages_that_are_both_proven", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name",
+        "a snapshot whose name the timestamps of its epoch contradict proves nothing",
+        "MetadataProvenance#lastContainedLogTimeMs",
+        instead(snapshot_names, "name_faults_of", lambda *_: {}),
+        (f"{VERDICTS}::test_a_renamed_snapshot_proves_no_loss", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-verdict",
+        "if something would be missing by a name that is contradicted, the files cannot tell",
+        "a snapshot that was renamed",
+        instead(verdict, "_doubted_losses", lambda _: ()),
+        (f"{VERDICTS}::test_a_renamed_snapshot_proves_no_loss", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-doubted",
+        "if something would be missing by a name that is doubted, the files cannot tell, and nothing is given up",
+        "a clock that was set back",
+        instead(verdict, "_by_doubted_names", lambda _: None),
+        (f"{VERDICTS}::test_a_snapshot_that_may_be_renamed_proves_no_loss", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-lineage",
+        "times of an epoch are compared only between logs that have begun it with the same batch",
+        "an epoch that two leaders have used",
+        instead(log_lineages, "_branches", lambda log: {epoch: log_lineages._Branch((0, 0)) for epoch in range(9)}),
+        (f"{VERDICTS}::test_logs_of_another_lineage_doubt_no_name",),
+    ),
+    Mutant(
+        "R-proof-name-rewritten",
+        "and up to the first Voters record that not both have",
+        "a tool that rewrites the voters in the last epoch of a log",
+        swapped(log_lineages._Branch, "end_with", _whatever_voters),
+        (f"{VERDICTS}::test_a_rewrite_of_the_voters_doubts_no_true_name",),
+    ),
+    Mutant(
+        "R-proof-name-broker",
+        "what brokers acted on is proven whichever name of a snapshot is right",
+        "a snapshot that was renamed",
+        swapped(quorum_copies, "_with_acts", _only_as_named),
+        (f"{BY_BROKERS}::test_a_doubted_name_beside_the_log_hides_no_proof", ORACLE),
+    ),
+    Mutant(
+        "R-proof-name-confirmed",
+        "the record before a snapshot's end says that its name is right, whatever other records say",
+        "a clock that was set back",
+        instead(snapshot_names, "_has_time", lambda *_: False),
+        (NAMES,),
+    ),
+    Mutant(
+        "R-proof-name-start",
+        "a node that would start from a snapshot whose name is contradicted stays down",
+        "KafkaRaftLog#truncateToLatestSnapshot",
+        instead_of_property(replicas.Replica, "misled_by", lambda _: None),
+        (f"{VERDICTS}::test_a_renamed_snapshot_that_changes_nothing",),
     ),
     Mutant(
         "R-proof-apart",

@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from raftlog.offsets import EpochEntry
-from raftlog.tools.salvage import choosing, identity, longest_log, runs, vouching, winning
+from raftlog.tools.salvage import choosing, identity, longest_log, planning, runs, vouching, winning
 from raftlog.tools.salvage.merging import Stretch, _Merging
 from raftlog.tools.salvage.salvage_plan import Owner
 from raftlog.tools.salvage.vouching import VouchedLog
@@ -14,6 +14,7 @@ from raftlog.uuid_text import uuid_to_text
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 LONGEST: Final = "tests/tools/salvage/test_longest_log.py"
+EMPTY: Final = "tests/tools/salvage/test_empty_sources.py"
 SALVAGE: Final = "tests/tools/salvage/test_salvage.py"
 VOUCHING: Final = "tests/tools/salvage/test_vouching.py"
 
@@ -198,6 +199,20 @@ MUTANTS: Final = (
         "Snapshots#parse: only the name says where it ends",
         instead(longest_log, "_may_have_reached", lambda replica, *_: replica.has_losses),
         (f"{LONGEST}::test_the_name_of_a_snapshot_is_not_enough",),
+    ),
+    Mutant(
+        "R-salvage-empty",
+        "a source without a record of metadata has no lineage",
+        "a new disk that has elected itself",
+        instead(planning, "_has_lineage", lambda _: True),
+        (f"{EMPTY}::test_what_led_alone_is_named_and_left_out",),
+    ),
+    Mutant(
+        "R-salvage-lineage",
+        "a source with a record of metadata has a lineage",
+        "a new disk that has elected itself",
+        instead(planning, "_has_lineage", lambda log: log.place.log_directory.endswith("n1")),
+        (f"{EMPTY}::test_a_lineage_with_records_still_refuses",),
     ),
     Mutant(
         "R-salvage-static",

@@ -245,6 +245,56 @@ def snapshot_ahead_of_the_log(ground: Ground) -> Spot:
     return Spot(ahead, offset=end_offset(ahead))
 
 
+@FAULTS.kind("snapshot-ahead", "snapshot-order", on=QUORUMS)
+def snapshot_renamed_beyond_the_log(ground: Ground) -> Spot:
+    """A snapshot is renamed, with an end in its name that no log has reached."""
+    path = ground.pick(_snapshots(ground))
+    path = _renamed(path, 5000 + ground.below(1000), _epoch(path))
+    return Spot(path, offset=end_offset(path))
+
+
+@FAULTS.kind("snapshot-timestamp", "snapshot-order", on=QUORUMS)
+def snapshot_renamed_within_the_log(ground: Ground) -> Spot:
+    """A snapshot is renamed, with the end of another batch of its epoch in its name, earlier or later."""
+    found = [(path, offset) for path in _snapshots(ground) for offset in _other_ends(path)]
+    path, offset = ground.pick(found)
+    return Spot(_renamed(path, offset, _epoch(path)), 0)
+
+
+def _other_ends(path: Path) -> list[int]:
+    """Return the ends of batches in the log beside a snapshot, of its epoch and of other times than its last record.
+
+    The batch after an end has another time, too: a snapshot that ends where a transaction begins has that.
+    """
+    batches = [
+        batch
+        for log in path.parent.glob("*.log")
+        for batch in Segment(log).views()
+        if batch.partition_leader_epoch == _epoch(path)
+    ]
+    times = {batch.next_offset: batch.max_timestamp for batch in batches}
+    after = {batch.base_offset: batch.max_timestamp for batch in batches}
+    taken = {end_offset(each) for each in path.parent.glob("*.checkpoint")}
+    last = times.get(end_offset(path))
+    fits = {offset for offset, time in [*times.items(), *after.items()] if time == last}
+    return [offset for offset in times if last is not None and offset not in fits and offset not in taken]
+
+
+@FAULTS.kind("snapshot-order", on=("wire",))
+def snapshot_renamed_to_the_log_start(ground: Ground) -> Spot:
+    """A later snapshot has the name of the one that a log starts after, which is gone."""
+    starts = [path for path in _snapshots(ground, within_log=False) if end_offset(path) == _start(path.parent) > 0]
+    found = [
+        (path, other)
+        for path in starts
+        for other in path.parent.glob("*.checkpoint")
+        if end_offset(other) > end_offset(path) and _epoch(other) == _epoch(path)
+    ]
+    path, other = ground.pick(found)
+    path.unlink()
+    return Spot(other.rename(path), offset=end_offset(path))
+
+
 @FAULTS.kind("log-start-uncovered", on=DYNAMIC)
 def snapshots_deleted(ground: Ground) -> Spot:
     """All snapshots of a log that starts above 0 are missing."""

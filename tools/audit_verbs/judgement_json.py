@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.copies import Copy, DoubtedName
 from raftlog.tools.auditing.proof.judging import Judgement, LastChange
 from raftlog.tools.auditing.proof.proofs import Proof
 from raftlog.tools.terminal.json_lines import path_list_member, path_member
@@ -29,6 +29,7 @@ def judgement_members(judgement: Judgement) -> dict[str, Any]:
         "never_start": _copies(judgement.never_start),
         "lacking_proven": _copies(judgement.lacking),
         "rewritten_by": _copies(fork.copy for fork in judgement.forks if fork.has_rewritten),
+        "misnamed_snapshots": [_misnamed(doubted) for copy in judgement.copies for doubted in copy.doubted.values()],
         "unproven_change": None if judgement.last_change is None else _change(judgement.last_change),
     }
 
@@ -51,6 +52,10 @@ def _copy(copy: Copy) -> dict[str, Any]:
         **path_member("directory", copy.path),
         **_point(copy.lineage.end),
     }
+
+
+def _misnamed(doubted: DoubtedName) -> dict[str, Any]:
+    return {**path_member("file", doubted.path), "reason": doubted.reason, "is_certain": doubted.is_certain}
 
 
 def _change(change: LastChange) -> dict[str, Any]:

@@ -128,6 +128,7 @@ def _json_lines(view: QuorumView, at_risk: Sequence[RecordsAtRisk], reading: Rea
             "damaged_from": member.damaged_from,
             "quarantined_from": member.quarantined_from,
             "has_state": member.has_state,
+            "is_misled": member.is_misled,
             "changed_while_read": member.path in reading.changed,
         }
         yield json_line("replica", None, **members)

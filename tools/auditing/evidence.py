@@ -118,6 +118,7 @@ class EpochSeen:
         end_offset: end of its last batch in this file, exclusive; -1 for an entry.
         timestamp: max timestamp of its first batch in ms; -1 for an entry.
         opens_with_leader: whether its first batch in this file starts with a LeaderChange.
+        last_timestamp: max timestamp of its last batch in this file in ms; -1 for an entry.
     """
 
     epoch: int
@@ -126,6 +127,7 @@ class EpochSeen:
     end_offset: int = -1
     timestamp: int = -1
     opens_with_leader: bool = False
+    last_timestamp: int = -1
 
 
 @attrs.frozen
@@ -173,6 +175,7 @@ class BatchSeen:
         base_offset, last_offset: of the batch, both inclusive.
         epoch, max_timestamp: of the batch; the timestamp in ms.
         position: byte position of the batch.
+        next_timestamp: max timestamp in ms of the batch at ``snapshot_offset``; -1 if it is not in the file.
     """
 
     snapshot_offset: int
@@ -181,6 +184,7 @@ class BatchSeen:
     epoch: int
     max_timestamp: int
     position: int
+    next_timestamp: int = -1
 
 
 @attrs.frozen
@@ -374,6 +378,12 @@ class FileEvidence:
     misplaced_from: int | None = None
     stable_offsets: tuple[StableOffset, ...] = ()
     controllers: tuple[ControllerSeen, ...] = ()
+
+    @property
+    def batches_digest(self) -> tuple[int, int]:
+        """Equal for files of the same batches: their number, and the sum of the digests of its blocks, modulo 2^64."""
+        digests = sum(block.digest for block in self.blocks) % (1 << 64)
+        return sum(block.batch_count for block in self.blocks), digests
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
         """Yield the control records with their decoded values, in order; records that cannot be decoded are skipped."""

@@ -294,6 +294,14 @@ _SNAPSHOTS = (
         "a header of 1700000000000, but the log has 1700000090000",
     ),
     Rule(
+        "snapshot-order",
+        _SUSPICIOUS,
+        Subject.SNAPSHOTS,
+        "a snapshot's last contained timestamp is not before those of earlier offsets, or after those of later ones",
+        "BatchAccumulator",
+        "a header of 1700000000000 in a snapshot up to 900, but offset 700 has 1700000090000",
+    ),
+    Rule(
         "snapshot-voters",
         _DAMAGED,
         Subject.SNAPSHOTS,

@@ -17,7 +17,7 @@ from raftlog.storage.state.quorum_state_store import load_quorum_state
 from raftlog.tools.auditing.contents.records_at_risk import describe_records, range_words
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
-from raftlog.tools.auditing.history.verdict_words import copy_name, point_text, proof_text, quorum_verdict
+from raftlog.tools.auditing.history.verdict_words import copy_name, name_lines, point_text, proof_text, quorum_verdict
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
 from raftlog.tools.auditing.proof.copies import Copy, latest_epoch, of_voters
 from raftlog.tools.auditing.proof.lineage import common_end, parting
@@ -129,7 +129,7 @@ class _Planning:
             tuple(map(self._with_directory, self._request.voters)),
             tuple(map(str, given_up)),
             self._epoch(),
-            quorum_verdict(self._view),
+            ". ".join((quorum_verdict(self._view), *(line.removesuffix(".") for line in name_lines(judgement)))),
             "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
             tuple(self._dropped()),
             tuple(self._never_start(given_up)),
@@ -162,6 +162,13 @@ class _Planning:
     def _check_kept(self) -> None:
         """Check that the log that is kept is the best that is here."""
         copy, judgement = self._copy, self._view.judgement
+        wrong = copy.misled_by
+        if wrong is not None:
+            raise DecodeError(
+                f"the end in the name of its newest snapshot is contradicted, and a node would start from it:"
+                f" {wrong.reason}. Move it out of the directory, or keep another copy",
+                path=wrong.path,
+            )
         if not _is_startable(copy) or _has_damaged_log(self._evidence[copy.path]) or copy.end != self._kept.end:
             raise DecodeError(
                 "the log is damaged: 'raftlog verify' says where; keep another copy of it", path=copy.path

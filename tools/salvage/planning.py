@@ -16,10 +16,12 @@ from raftlog.records.rules import Severity
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.log_lineages import contradicted_names
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.replicas import static_voters, usable_snapshots
-from raftlog.tools.auditing.history.verdict_words import point_text, proof_text, quorum_verdict
+from raftlog.tools.auditing.history.verdict_words import offsets_text, point_text, proof_text, quorum_verdict
 from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.lineage import parting
 from raftlog.tools.auditing.survey.version_rules import PartOfFile, any_sets_version
 from raftlog.tools.repair.evidence_of_sources import check_clusters
 from raftlog.tools.repair.reviewing import findings_of, is_serious
@@ -64,6 +66,37 @@ class SalvageRequest:
     replace: frozenset[int] = frozenset()
 
 
+def _of_lineages(view: QuorumView, evidence: Sequence[PartitionEvidence]) -> tuple[QuorumView, frozenset[str]]:
+    """Return the view without the replicas of control records alone that contradict the others, and their paths.
+
+    A new disk that was formatted as a quorum of its own has elected itself: with epochs, and without anything to lose.
+    Only what parts from the lineage that the others prove is left out: other empty logs have seen epochs that count.
+    """
+    if view.judgement.conflict is None:
+        return view, frozenset()
+    empty = {each.place.log_directory for each in evidence if each.is_raft and not _has_lineage(each)}
+    others = quorum_view([each for each in evidence if each.place.log_directory not in empty])
+    if others is None or others.judgement.conflict is not None:
+        return view, frozenset()
+    kept = others.judgement.lineage
+    apart = frozenset(
+        copy.path for copy in view.judgement.copies if copy.path in empty and parting(copy.lineage, kept) is not None
+    )
+    rest = quorum_view([each for each in evidence if each.place.log_directory not in apart])
+    return (view, frozenset()) if rest is None or rest.judgement.conflict is not None else (rest, apart)
+
+
+def _has_lineage(log: PartitionEvidence) -> bool:
+    """Whether a log has a record of metadata, or may have had one: it has a snapshot, or damaged bytes."""
+    if any(snapshot_id.offset > 0 for snapshot_id in log.snapshots_by_id) or log.start_offset > 0:
+        return True
+    return any(
+        any(is_serious(finding) for finding in segment.findings)
+        or (segment.extent is not None and segment.extent.record_count > len(segment.controls))
+        for segment in log.segments
+    )
+
+
 def plan_salvage(
     file_system: FileSystem, sources: Sequence[Source], evidence: Sequence[PartitionEvidence], request: SalvageRequest
 ) -> Salvage:
@@ -100,9 +133,9 @@ class _Planning:
             )
         self._file_system = file_system
         self._sources = sources
-        self._view: QuorumView = view
+        self._view, self._without_lineage = _of_lineages(view, evidence)
         directories = [source.directory for source in sources]
-        self._witnesses = witnesses_of(directories, evidence, view.judgement.copies)
+        self._witnesses = witnesses_of(directories, evidence, self._view.judgement.copies)
         self._names = source_names(directories, self._witnesses)
         self._places = {each.place.log_directory: each for each in evidence if not each.is_raft}
 
@@ -134,8 +167,12 @@ class _Planning:
             "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
             tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses)),
             found.merged.conflicts,
-            tuple(dropped_words(found, chosen, self._names, self._witnesses)),
-            tuple(doubted_words(found, chosen, self._names)),
+            (
+                *self._left_out_words(),
+                *self._name_words(chosen, is_certain=True),
+                *dropped_words(found, chosen, self._names, self._witnesses),
+            ),
+            (*self._name_words(chosen, is_certain=False), *doubted_words(found, chosen, self._names)),
             sets_version,
             replacements,
             tuple(sorted(offset for offset in request.replace if offset < chosen.start_offset)),
@@ -162,6 +199,8 @@ class _Planning:
 
     def _replica(self, number: int) -> ReplicaFiles:
         source, witness = self._sources[number], self._witnesses[number]
+        if source.directory in self._without_lineage:
+            return ReplicaFiles(join(source.directory, METADATA_DIRECTORY_NAME), ())
         return ReplicaFiles(
             join(source.directory, METADATA_DIRECTORY_NAME),
             tuple(sorted(_segments(source), key=lambda each: each.base_offset)),
@@ -176,10 +215,28 @@ class _Planning:
         sizes = {file.name.rpartition("/")[2]: file.size_bytes for file in current_files(source, [FileKind.LOG])}
         return [(each, sizes[each.file]) for each in sorted(_segments(source), key=lambda each: each.base_offset)]
 
+    def _left_out_words(self) -> Iterator[str]:
+        """Yield which sources have led a quorum of their own, without a record of metadata."""
+        for source in self._sources:
+            if source.directory in self._without_lineage:
+                yield f"{source.directory} has no record of metadata, but a LeaderChange that contradicts the others."
+
+    def _name_words(self, chosen: Chosen, *, is_certain: bool) -> Iterator[str]:
+        """Yield the snapshots whose names are wrong for certain, or only doubted, and what may be lost with them."""
+        for copy in self._view.judgement.copies:
+            for snapshot_id, each in copy.doubted.items():
+                if each.is_certain == is_certain:
+                    is_above = snapshot_id.offset > chosen.end.offset
+                    lost = offsets_text(chosen.end.offset, snapshot_id.offset) if is_above else ""
+                    above = f"; by that name, {lost} may be lost: keep it" if is_above else ""
+                    yield f"snapshot {each.path}: {each.reason}{above}."
+
     def _snapshots(self) -> Iterator[FoundSnapshot]:
-        """Yield the sound snapshots, without those that the log beside them contradicts."""
+        """Yield the sound snapshots whose names nothing contradicts."""
+        logs = [witness.evidence for witness in self._witnesses if witness.evidence is not None]
+        misnamed = contradicted_names(logs)
         for number, (source, witness) in enumerate(zip(self._sources, self._witnesses, strict=True)):
-            ids = [] if witness.evidence is None else usable_snapshots(witness.evidence)
+            ids = [] if witness.evidence is None else usable_snapshots(witness.evidence, misnamed)
             path = source.path(METADATA_DIRECTORY_NAME)
             wrong = {each.path for each in findings_of(path) if is_serious(each)} if ids else set()
             for snapshot_id in ids:

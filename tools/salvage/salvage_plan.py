@@ -111,8 +111,9 @@ class Salvage:
         proven: what proves it, in a sentence.
         losses: offsets of the lineage that the result does not have, ascending.
         conflicts: sound batches of one epoch and offset with different bytes.
-        dropped: records of single sources that are not of the lineage, or not known to be, in sentences.
-        doubted: batches for whose place or epoch nothing vouches, in sentences.
+        dropped: records of single sources that are not known to be of the lineage, and snapshots of wrong names,
+            in sentences.
+        doubted: batches for whose place or epoch nothing vouches, and snapshots whose names are doubted, in sentences.
         sets_version: whether a record sets metadata.version.
         replacements: batches with records that become no-ops, ascending.
         passed: offsets of records that were to be replaced, and are below the log's start, in its snapshots alone.

@@ -118,7 +118,7 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
 
 
 def _given_up_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
-    if salvage.losses or salvage.dropped or salvage.damaged_after:
+    if salvage.losses or salvage.dropped or salvage.doubted or salvage.damaged_after:
         yield (
             f"If a node that was not given has records at offset {salvage.end_offset} or above, plan again with its"
             " directory first."

@@ -11,6 +11,7 @@ from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.tools.audit_verbs.quorum import settled
 from raftlog.tools.audit_verbs.quorum_files import Log, read_quorum_files
 from raftlog.tools.auditing.history.quorum_view import QuorumView
+from raftlog.tools.auditing.history.verdict_words import name_lines
 from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.image.changes import Change
 from raftlog.tools.loading.features import CHECKED_RELEASES
@@ -71,6 +72,8 @@ def run(arguments: Sequence[str]) -> int:
             return tally.exit_code  # What is wrong was said.
         files.settle(settled)
         log, view = metadata_log(files)
+        for line in name_lines(view.judgement):
+            say(line, program)
         if given.against:
             is_damaged = tally.exit_code == EXIT_DAMAGE
             compared = compare_with_brokers(given, copies(log, view), view, program, is_damaged=is_damaged)

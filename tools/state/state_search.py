@@ -160,7 +160,8 @@ def copies(log: Sequence[PartitionEvidence], view: QuorumView) -> list[StateSour
     found = []
     for each in replicas(log):
         fork = view.judgement.fork_of(each.path)
-        found.append(StateSource(each, None if fork is None else fork.offset, usable_snapshots(each.evidence)))
+        usable = usable_snapshots(each.evidence, each.misnamed)
+        found.append(StateSource(each, None if fork is None else fork.offset, usable))
     return sorted(found, key=lambda copy: (copy.forks_at is not None, -copy.end))
 
 

@@ -303,3 +303,66 @@ def test_bars() -> None:
 
     assert [line.endswith("█" * 10 * number) for number, line in enumerate(drawn) if number] == [True, True]
     assert not any("█" in line for line in plain)
+
+
+def test_a_renamed_snapshot(tmp_path: Path) -> None:
+    """What its name would prove is missing: the files cannot tell, and the file is named, in JSON as in text."""
+    log = tmp_path / "n1" / "__cluster_metadata-0"
+    for node in ("n1", "n3", "n4"):
+        shutil.copytree(GOLDEN / "wire" / "data" / node, tmp_path / node)
+    name = log / "00000000000000000237-0000000004.checkpoint"
+    renamed = name.rename(log / "00000000000000000900-0000000004.checkpoint")
+
+    outcome = run("quorum", "--format", "jsonl", tmp_path)
+    [quorum] = [each for each in outcome.objects if each["kind"] == "quorum"]
+    SCHEMA.validate(quorum)
+    assert (outcome.exit_code, quorum["verdict"], quorum["reason"]) == (3, "unknown", "name-doubted")
+    assert [each["file"] for each in quorum["misnamed_snapshots"]] == [str(renamed)]
+    assert [each["is_certain"] for each in quorum["misnamed_snapshots"]] == [False]
+    assert (quorum["way"], quorum["start"]) == ("settle-names", [])
+    assert [each["is_misled"] for each in outcome.objects if each["kind"] == "replica"] == [False, False, False]
+    text = run("quorum", tmp_path).text
+    assert f"snapshot {renamed} is doubted (its last contained timestamp is " in text
+    assert f"Doubted name: snapshot {renamed}; it is used, but its end proves nothing: keep it: its last" in text
+    assert "COMMITTED" not in text
+    found = [each for each in run("verify", "--format", "jsonl", tmp_path).objects if each.get("rule")]
+    assert [(each["rule"], each["file"]) for each in found] == [("snapshot-ahead", str(renamed))]
+
+
+def test_a_snapshot_under_the_name_of_another(tmp_path: Path) -> None:
+    """The log has the record before the end in its name, with another time: it is wrong for certain, and not used."""
+    for node in ("n1", "n3", "n4"):
+        shutil.copytree(GOLDEN / "wire" / "data" / node, tmp_path / node)
+    log = tmp_path / "n1" / "__cluster_metadata-0"
+    wrong = log / "00000000000000000237-0000000004.checkpoint"
+    (log / "00000000000000000198-0000000004.checkpoint").rename(wrong)
+
+    outcome = run("quorum", "--format", "jsonl", tmp_path)
+    [quorum] = [each for each in outcome.objects if each["kind"] == "quorum"]
+    SCHEMA.validate(quorum)
+    assert [(each["file"], each["is_certain"]) for each in quorum["misnamed_snapshots"]] == [(str(wrong), True)]
+    assert [each["node_id"] for each in quorum["start"]] == [3, 4]
+    replicas = [each for each in outcome.objects if each["kind"] == "replica"]
+    assert {each["node_id"]: (each["has_state"], each["is_misled"]) for each in replicas} == {
+        1: (True, True),
+        3: (True, False),
+        4: (True, False),
+    }
+    assert f"starts, move {wrong} out of its directory" in run("quorum", tmp_path).text
+    options = ("--initial-controllers", "1@host:1:3PbC-lOLRFo6CVJVw2Qd_A", "--lost", "3", "--plan", tmp_path / "plan")
+    refused = run("rewrite-voters", tmp_path / "n1", *options)
+    assert refused.exit_code == 2
+    assert "is contradicted" in refused.messages
+    assert str(wrong) in refused.messages
+
+
+def test_a_state_names_the_snapshots_of_doubted_names(tmp_path: Path) -> None:
+    """The state comes from what is here, and standard error says which file may have more."""
+    shutil.copytree(GOLDEN / "wire" / "data" / "n1", tmp_path / "n1")
+    log = tmp_path / "n1" / "__cluster_metadata-0"
+    name = log / "00000000000000000237-0000000004.checkpoint"
+    renamed = name.rename(log / "00000000000000000900-0000000004.checkpoint")
+
+    outcome = run("state", tmp_path)
+    assert f"Doubted name: snapshot {renamed}; it is used" in outcome.messages
+    assert "a clock was set back" in outcome.messages

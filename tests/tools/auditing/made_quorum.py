@@ -21,6 +21,7 @@ from raftlog.records.messages.control import (
 )
 from raftlog.records.messages.voters import voters_record
 from raftlog.tools.auditing.evidence import (
+    BatchSeen,
     ControlSeen,
     EpochSeen,
     FileEvidence,
@@ -60,12 +61,14 @@ def leader_change(leader_id: int, named: Iterable[int], granting: Iterable[int] 
 
 @attrs.define
 class MadeLog:
-    """A replica's log in the making; batches are 100 bytes each, a millisecond an offset.
+    """A replica's log in the making; batches are 100 bytes each, a millisecond an offset unless ``now`` says otherwise.
 
     Attributes:
         start_offset: of the first segment.
         node: name of its log directory.
         controls, epochs: what was written so far.
+        snapshot_batches: those in which snapshots end; the caller adds them.
+        now: when the next batch is written, in ms after ``START_MS``; None for its offsets.
     """
 
     start_offset: int = 0
@@ -76,6 +79,8 @@ class MadeLog:
     others: list[FileEvidence] = attrs.field(factory=list)
     end_offset: int = attrs.field(default=attrs.Factory(lambda self: self.start_offset, takes_self=True))
     batch_count: int = 0
+    snapshot_batches: list[BatchSeen] = attrs.field(factory=list)
+    now: int | None = None
 
     @property
     def place(self) -> Place:
@@ -92,7 +97,7 @@ class MadeLog:
         base_offset, position = self.end_offset, self.batch_count * BATCH_BYTES
         for offset, value in enumerate(values, base_offset):
             record = write_control_record(value)
-            self.controls.append(ControlSeen(offset, self.epoch, START_MS + offset, base_offset, position, *record))
+            self.controls.append(ControlSeen(offset, self.epoch, self._ms(offset), base_offset, position, *record))
         self._extend(len(values), isinstance(values[0], LeaderChangeMessage))
         return base_offset
 
@@ -123,9 +128,14 @@ class MadeLog:
         epoch: int,
         kraft_version: int = 1,
         named: VoterSet | VotersRecord | None = None,
+        last_ms: int | None = None,
     ) -> Self:
-        """Put a snapshot beside the log, which names a kraft.version, unless it is 0, and voters."""
-        values: list[ControlValue] = [SnapshotHeaderRecord(START_MS + end_offset)]
+        """Put a snapshot beside the log, which names a kraft.version, unless it is 0, and voters.
+
+        Its header has the time of the last record before its end, in ms after ``START_MS``: the offset of that, unless
+        said otherwise.
+        """
+        values: list[ControlValue] = [SnapshotHeaderRecord(START_MS + (end_offset - 1 if last_ms is None else last_ms))]
         values += [KRaftVersionRecord(kraft_version)] if kraft_version else []
         if named is not None:
             values.append(named if isinstance(named, VotersRecord) else voters_record(named))
@@ -171,22 +181,32 @@ class MadeLog:
                 self.end_offset,
                 self.epochs[0].epoch,
                 self.epochs[-1].epoch,
-                START_MS + self.end_offset - 1,
+                self._ms(self.end_offset - 1),
                 self.batch_count,
                 self.end_offset - self.start_offset,
             )
-        log = FileEvidence(task, findings, extent=extent, epochs=tuple(self.epochs), controls=tuple(self.controls))
+        log = FileEvidence(
+            task,
+            findings,
+            extent=extent,
+            epochs=tuple(self.epochs),
+            controls=tuple(self.controls),
+            snapshot_batches=tuple(self.snapshot_batches),
+        )
         return PartitionEvidence(self.place, tuple(sorted([log, *self.others], key=lambda file: file.task.path)))
+
+    def _ms(self, offset: int) -> int:
+        return START_MS + (offset if self.now is None else self.now)
 
     def _extend(self, count: int, opens_with_leader: bool) -> None:
         start, self.end_offset = self.end_offset, self.end_offset + count
         if self.epochs and self.epochs[-1].epoch == self.epoch:
-            self.epochs[-1] = attrs.evolve(self.epochs[-1], end_offset=self.end_offset)
+            last = self._ms(self.end_offset - 1)
+            self.epochs[-1] = attrs.evolve(self.epochs[-1], end_offset=self.end_offset, last_timestamp=last)
         else:
             position = self.batch_count * BATCH_BYTES
-            self.epochs.append(
-                EpochSeen(self.epoch, start, position, self.end_offset, START_MS + start, opens_with_leader)
-            )
+            times = self._ms(start), opens_with_leader, self._ms(self.end_offset - 1)
+            self.epochs.append(EpochSeen(self.epoch, start, position, self.end_offset, *times))
         self.batch_count += 1
 
 

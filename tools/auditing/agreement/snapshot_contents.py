@@ -44,12 +44,6 @@ def read_contents(snapshot: FileEvidence) -> Iterator[StoredValue]:
                     yield StoredValue(record.offset, _bytes(record.key), _bytes(record.value))
 
 
-def digest(snapshot: FileEvidence) -> tuple[int, int]:
-    """Return a value that is equal for snapshots of the same batches, whose records need not be read again."""
-    blocks = snapshot.blocks
-    return sum(block.batch_count for block in blocks), sum(block.digest for block in blocks) % (1 << 64)
-
-
 def by_contents(files: Iterable[FileEvidence], read: ContentReader) -> list[list[FileEvidence]]:
     """Divide snapshots by their data records, in whatever order these are."""
     groups: list[list[FileEvidence]] = []
@@ -70,7 +64,7 @@ def first_difference(mine: FileEvidence, theirs: FileEvidence, read: ContentRead
     Returns:
         What differs, from the side of the first snapshot; None if nothing does.
     """
-    if digest(mine) == digest(theirs):
+    if mine.batches_digest == theirs.batches_digest:
         return None
     try:
         left = Counter((each.key, each.value) for each in read(theirs))

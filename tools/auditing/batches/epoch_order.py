@@ -40,11 +40,17 @@ class _Run:
     def epoch(self) -> int:
         return self.seen.epoch
 
-    def extend(self, end_offset: int, batch_count: int) -> None:
-        """Add batches at the end."""
+    def extend(self, end_offset: int, last_timestamp: int, batch_count: int) -> None:
+        """Add batches at the end: up to an offset (exclusive), the last of them with a timestamp."""
         seen = self.seen  # attrs.evolve takes five times as long, and this runs twice per chunk.
         self.seen = EpochSeen(
-            seen.epoch, seen.start_offset, seen.position, end_offset, seen.timestamp, seen.opens_with_leader
+            seen.epoch,
+            seen.start_offset,
+            seen.position,
+            end_offset,
+            seen.timestamp,
+            seen.opens_with_leader,
+            last_timestamp,
         )
         self.batch_count += batch_count
         self.last = None
@@ -99,32 +105,33 @@ class EpochOrder:
         """
         epoch = first.partition_leader_epoch
         if self._runs and self._runs[-1].epoch == epoch == last.partition_leader_epoch:
-            self._runs[-1].extend(last.next_offset, len(table) - 1)
+            self._runs[-1].extend(last.next_offset, last.max_timestamp, len(table) - 1)
             return
         epochs = table.epochs[:-1]
         changes = ((epochs[1:] != epochs[:-1]).nonzero()[0] + 1).tolist()
         for start, end in zip([0, *changes], [*changes, len(epochs)], strict=True):
-            self._extend_or_begin(table.run.batch(start), table.run.batch(end - 1).next_offset, end - start)
+            self._extend_or_begin(table.run.batch(start), table.run.batch(end - 1), end - start)
 
     def finish(self) -> None:
         """Report the remaining findings."""
         self._settle(is_over=True, is_end=True)
 
-    def _extend_or_begin(self, first: RecordBatch, end_offset: int, count: int) -> None:
+    def _extend_or_begin(self, first: RecordBatch, last: RecordBatch, count: int) -> None:
         epoch = first.partition_leader_epoch
         if self._runs and self._runs[-1].epoch == epoch:
-            self._runs[-1].extend(end_offset, count)
+            self._runs[-1].extend(last.next_offset, last.max_timestamp, count)
             return
         opens = first.position in self._openings
-        seen = EpochSeen(epoch, first.base_offset, first.position, end_offset, first.max_timestamp, opens)
+        times = first.max_timestamp, opens, last.max_timestamp
+        seen = EpochSeen(epoch, first.base_offset, first.position, last.next_offset, *times)
         self._runs.append(_Run(seen, count, [first.position] if opens else []))
 
     def _add(self, runs: list[_Run], step: BatchStep) -> None:
         opens = step.position in self._openings
         if runs and runs[-1].epoch == step.epoch:
-            runs[-1].extend(step.end, 1)
+            runs[-1].extend(step.end, step.timestamp, 1)
         else:
-            seen = EpochSeen(step.epoch, step.start, step.position, step.end, step.timestamp, opens)
+            seen = EpochSeen(step.epoch, step.start, step.position, step.end, step.timestamp, opens, step.timestamp)
             runs.append(_Run(seen, 0, [], is_excused=step.follows_fault or bool(step.damage)))
             runs[-1].batch_count = 1
         runs[-1].last = step
@@ -166,7 +173,7 @@ class EpochOrder:
 
     def _append(self, run: _Run) -> None:
         if self._runs and self._runs[-1].epoch == run.epoch:
-            self._runs[-1].extend(run.seen.end_offset, run.batch_count)
+            self._runs[-1].extend(run.seen.end_offset, run.seen.last_timestamp, run.batch_count)
             self._runs[-1].openings += run.openings
         else:
             self._runs.append(run)
@@ -189,8 +196,9 @@ class EpochOrder:
             self.repaired.update((position, own) for run in stray for position in run.openings)
         if opens and following is not None and last.last is not None:
             step = last.last
+            seen = following.seen
             following.seen = EpochSeen(
-                following.epoch, step.start, step.position, following.seen.end_offset, step.timestamp, True
+                seen.epoch, step.start, step.position, seen.end_offset, step.timestamp, True, seen.last_timestamp
             )
 
     def _finding(self, run: _Run, before: int | None, after: int | None) -> Finding:

@@ -45,6 +45,7 @@ class Member:
         quarantined_from: the same if raftlog had made that offset durable, and therefore lets the replica neither vote
             nor lead; or None.
         has_state: whether its state can be loaded: Kafka does not start on a log whose only snapshots are unreadable.
+        is_misled: whether Kafka would start from a snapshot whose name is wrong for certain.
     """
 
     key: ReplicaKey | None
@@ -60,6 +61,7 @@ class Member:
     damaged_from: int | None = None
     quarantined_from: int | None = None
     has_state: bool = True
+    is_misled: bool = False
 
 
 @attrs.frozen
@@ -186,6 +188,7 @@ def _member(
         replica.damaged_from,
         replica.quarantined_from,
         replica.has_state,
+        replica.misled_by is not None,
     )
 
 
@@ -202,8 +205,11 @@ def _at_risk(copy: Copy, copies: Sequence[Copy], judgement: Judgement) -> int | 
     absent = len(judgement.voters) - len(of_voters(copies, judgement.voters))
     if absent >= judgement.voters.majority_size:
         kept.append(judgement.proven.offset)
-    least = min(kept, default=copy.end.offset)
-    return least if least < copy.end.offset else None
+    end_offset = copy.end.offset
+    if copy.wrong_names:  # Nothing but a name that is contradicted may say that the log reaches further.
+        end_offset = min(end_offset, copy.lineage.end_offset)
+    least = min(kept, default=end_offset)
+    return least if least < end_offset else None
 
 
 def _may_lose_committed(copy: Copy, at_risk: int, judgement: Judgement) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.auditing.history.quorum_view import QuorumView
-from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.copies import Copy, DoubtedName
 from raftlog.tools.auditing.proof.judging import Fork, Judgement
 from raftlog.tools.auditing.proof.proofs import Proof, ProofKind
 from raftlog.tools.auditing.proof.restart import Way
@@ -31,6 +31,7 @@ def verdict_words(view: QuorumView) -> Iterator[str]:
     yield from _proof_lines(judgement)
     yield from _fork_lines(judgement)
     yield from _change_line(judgement)
+    yield from name_lines(judgement)
 
 
 def quorum_verdict(view: QuorumView) -> str:
@@ -59,6 +60,11 @@ def quorum_reason(view: QuorumView) -> str:
             needed = least_of_every_majority(voters)
             here = f"{view.present} of {len(voters)} voters {'is' if view.present == 1 else 'are'} here"
             return f"{here}, and without {needed} of them a majority may have records that no file here has"
+        case Reason.NAME_CONTRADICTED:
+            names = "; ".join(f"snapshot {each.path}: {each.reason}" for each in judgement.ruling.doubted)
+            return f"records would be missing by the end in a name that is contradicted, and proves nothing ({names})"
+        case Reason.NAME_DOUBTED:
+            return " and ".join(_readings(judgement, each) for each in judgement.ruling.doubted)
         case Reason.NO_VOTERS_NAMED:
             return "no file here names the voters"
         case Reason.VOTERS_LACK_PROVEN:
@@ -73,6 +79,20 @@ def quorum_reason(view: QuorumView) -> str:
             return f"{leader} lacks what it wrote in epoch {longer.epoch}: another log has that up to {longer.offset}"
         case _:
             return "they are damaged or gone on voters, and no replica here has them whole"
+
+
+def _readings(judgement: Judgement, doubted: DoubtedName) -> str:
+    """Say both of what the name of a snapshot may mean that is doubted."""
+    mine = next(copy for copy in judgement.copies if any(each is doubted for each in copy.doubted.values()))
+    end_offset = next(at.offset for at, each in mine.doubted.items() if each is doubted)
+    others = (copy for copy in judgement.copies if copy is not mine)
+    start = max((copy.lineage.end_offset for copy in others if copy.lineage.end_offset < end_offset), default=0)
+    only = offsets_text(start, end_offset)
+    otherwise = "other records are missing" if judgement.ruling.misses_if_renamed else "nothing is missing by it"
+    return (
+        f"the name of snapshot {doubted.path} is doubted ({doubted.reason}). If it was renamed, {otherwise}."
+        f" If it has its own name, {only} may be in this file alone: keep it"
+    )
 
 
 def _caveats(view: QuorumView) -> Iterator[str]:
@@ -159,6 +179,17 @@ def fork_text(fork: Fork) -> str:
     return f"{copy_name(fork.copy)} has other records{epoch} from offset {fork.offset} on{rewritten}"
 
 
+def name_lines(judgement: Judgement) -> Iterator[str]:
+    """Yield the snapshots whose names are contradicted or doubted, with the reason, and whether they are used."""
+    for copy in judgement.copies:
+        for doubted in copy.doubted.values():
+            if doubted.is_certain:
+                yield f"Wrong name: snapshot {doubted.path}, which is not used: {doubted.reason}."
+                continue
+            use = "its end is believed" if doubted.proves else "it is used, but its end proves nothing: keep it"
+            yield f"Doubted name: snapshot {doubted.path}; {use}: {doubted.reason}."
+
+
 def _change_line(judgement: Judgement) -> Iterator[str]:
     change = judgement.last_change
     if change is None:
@@ -179,10 +210,22 @@ def _change_line(judgement: Judgement) -> Iterator[str]:
 
 def advice_words(judgement: Judgement) -> Iterator[str]:
     """Yield which copy to go on from, which nodes to start, and which stay down."""
-    seed = judgement.seed
     if judgement.way is Way.START_NOTHING:
         yield from _start_nothing(judgement)
-        return
+    elif judgement.way is Way.SETTLE_NAMES:
+        paths = ids_text(each.path for each in judgement.ruling.doubted)
+        yield (
+            f"Start nothing yet, rewrite no voters, and give up no directory: keep a copy of {paths}, and find out"
+            " whether a clock was set back, or who has renamed it. 'raftlog snapshot' shows what it has, and"
+            " directories that were not given, of brokers too, may have the records."
+        )
+    else:
+        yield from _way_lines(judgement)
+    yield from _misled_lines(judgement)
+
+
+def _way_lines(judgement: Judgement) -> Iterator[str]:
+    seed = judgement.seed
     if judgement.way is Way.FIND_MORE:
         yield "Start nothing yet: find the directories of the other voters first."
     if seed is not None:
@@ -191,6 +234,8 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
     else:
         yield "Seed to go on from: none, as no copy that Kafka starts on has all that is proven."
     match judgement.way:
+        case Way.FIND_MORE if seed is not None and _is_doubted(seed):
+            yield "Rewrite no voters before it is known whether the doubted name of a snapshot of the seed is right."
         case Way.FIND_MORE if seed is not None:
             yield (
                 "If the others cannot be found at all: what only they had is gone, committed or not. Then make the"
@@ -216,6 +261,21 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
                 "Start none of them as they are: no undamaged voters here would elect a log with all that must be kept."
                 " Make one log of all that are here (raftlog salvage). If that leaves no majority of the voters, make"
                 " its node the only one (raftlog rewrite-voters)."
+            )
+
+
+def _is_doubted(copy: Copy) -> bool:
+    return any(not each.is_certain and not each.proves for each in copy.doubted.values())
+
+
+def _misled_lines(judgement: Judgement) -> Iterator[str]:
+    """Yield which snapshots must not be there when their nodes start."""
+    for copy in judgement.copies:
+        wrong = copy.misled_by
+        if wrong is not None:
+            yield (
+                f"Before {copy_name(copy)} starts, move {wrong.path} out of its directory: Kafka would start from it,"
+                f" and take the end in its name for true. {wrong.reason[:1].upper()}{wrong.reason[1:]}."
             )
 
 

@@ -40,7 +40,7 @@ def judge_committed(quorum: Sequence[Replica], view: QuorumView) -> Iterator[Fin
     if judgement.conflict is not None:
         one, other = map(proof_text, judgement.conflict)
         reason += f"; {one} proves one, and {other} the other"
-    elif judgement.proofs and ruling.reason is not Reason.LEADER_IS_SHORTER:
+    elif judgement.proofs and ruling.reason not in {Reason.LEADER_IS_SHORTER, Reason.NAME_DOUBTED}:
         reason += f"; {proof_text(judgement.proofs[0])} proves it"
     yield Finding(_path_of(copy, quorum), "committed-lost", reason, offset=offset, epoch=judgement.proven.epoch)
 

@@ -12,11 +12,13 @@ from raftlog.tools.auditing.agreement.identities import judge_identities
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
+from raftlog.tools.auditing.history.log_lineages import name_faults
 from raftlog.tools.auditing.history.quorum_view import QuorumView, view_of
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
 from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints, judge_log_starts
 from raftlog.tools.auditing.judgement.committed_rules import judge_committed
 from raftlog.tools.auditing.judgement.election_rules import judge_granted_votes
+from raftlog.tools.auditing.judgement.snapshot_rules import ending_amid_batches, misnamed
 from raftlog.tools.auditing.judgement.vote_rules import judge_votes
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.uuid_text import uuid_to_text
@@ -53,6 +55,7 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
         yield from judge_votes(quorum)
         view = view_of(quorum)
         yield from _majority(quorum, view)
+        yield from _misnamed(quorum, view)
         yield from judge_committed(quorum, view)
 
 
@@ -182,6 +185,19 @@ def _majority(quorum: Sequence[Replica], view: QuorumView) -> Iterator[Finding]:
         ids_text = ", ".join(map(str, voters.voters))
         reason = f"{len(present)} of the voters {ids_text} are among the replicas; {voters.majority_size} are needed"
         yield Finding(quorum[0].path, "majority-missing", reason)
+
+
+def _misnamed(quorum: Sequence[Replica], view: QuorumView) -> Iterator[Finding]:
+    """Report the snapshots whose names only other replicas contradict: by themselves, their directories are sound."""
+    if len(quorum) == 1:
+        return
+    known = {(path, each.is_certain) for replica in quorum for path, each in name_faults([replica.evidence]).items()}
+    amid = {path for replica in quorum for path in ending_amid_batches(replica.evidence)}
+    for copy in view.judgement.copies:
+        for snapshot_id, doubted in copy.doubted.items():
+            is_known = not {(doubted.path, doubted.is_certain), (doubted.path, True)}.isdisjoint(known)
+            if not is_known and doubted.path not in amid:
+                yield misnamed(snapshot_id, doubted.path, doubted.reason, is_certain=doubted.is_certain)
 
 
 def _path(directory: DirectoryIdentity) -> str:

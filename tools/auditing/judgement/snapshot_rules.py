@@ -8,7 +8,9 @@ from raftlog.records.messages.control import SnapshotHeaderRecord
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.tools.auditing.evidence import BatchSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
+from raftlog.tools.auditing.history.log_lineages import names_against_times
 from raftlog.tools.auditing.judgement.segment_rules import stray_offsets
+from raftlog.tools.auditing.proof.snapshot_names import NameFault, ms_text
 from raftlog.tools.catalogue.audit_rules import DISORDER_RULES
 from raftlog.tools.catalogue.findings import Finding
 
@@ -18,9 +20,9 @@ def judge_snapshots(
 ) -> Iterator[Finding]:
     """Report contradictions between the snapshots of a raft log and the log.
 
-    If a snapshot has the content of another one, the timestamp in its header usually shows it. A snapshot that ends
-    before the log start cannot be compared. A snapshot whose batches have another epoch than its name has been reported
-    by its survey.
+    If a snapshot has the content of another one, or another one's name, the timestamp in its header usually shows it,
+    also where the log does not have the record before its end. A snapshot whose batches have another epoch than its
+    name has been reported by its survey.
 
     Args:
         evidence: of the log.
@@ -35,19 +37,49 @@ def judge_snapshots(
         for batch in file.snapshot_batches
         if not _follows_disorder(batch, file)
     }
+    faults = names_against_times([evidence])
+    starts = {seen.start_offset: seen.timestamp for file in evidence.segments for seen in file.epochs}
     for id_, snapshot in evidence.snapshots_by_id.items():
         if id_ == BOOTSTRAP_SNAPSHOT_ID or not evidence.segments:
             continue
+        wrong = faults.get(snapshot.task.path)
         if id_.offset > evidence.end_offset:
             if not is_tail_lost and id_.offset > evidence.end_offset + stray_offsets(evidence):
-                reason = (
-                    f"it ends at offset {id_.offset}, but the log ends at {evidence.end_offset}: startup deletes it"
-                )
-                yield Finding(snapshot.task.path, "snapshot-ahead", reason, offset=id_.offset, epoch=id_.epoch)
+                yield _ahead(id_, snapshot, evidence, wrong)
+            elif wrong is not None:
+                yield misnamed(id_, snapshot.task.path, wrong.reason, is_certain=wrong.is_certain)
             continue
         at_end = epochs.span_at(id_.offset - 1)
         if at_end is None or at_end.epoch not in doubted:
-            yield from _against_log(id_, snapshot, epochs, batches.get(id_.offset))
+            found = list(_against_log(id_, snapshot, epochs, batches.get(id_.offset), starts.get(id_.offset, -1)))
+            yield from found
+            if wrong is not None and not found:
+                yield misnamed(id_, snapshot.task.path, wrong.reason, is_certain=wrong.is_certain)
+
+
+def _ahead(id_: OffsetAndEpoch, snapshot: FileEvidence, log: PartitionEvidence, wrong: NameFault | None) -> Finding:
+    reason = f"it ends at offset {id_.offset}, but the log ends at {log.end_offset}"
+    if id_.epoch >= log.last_epoch:
+        reason += ": startup discards the log"
+    if wrong is not None:
+        reason += f"; {wrong.reason}: it may be another snapshot under this name"
+    return Finding(snapshot.task.path, "snapshot-ahead", reason, offset=id_.offset, epoch=id_.epoch)
+
+
+def misnamed(id_: OffsetAndEpoch, path: str, wrong: str, *, is_certain: bool) -> Finding:
+    """Return a finding that something contradicts the name of a snapshot, for certain or not."""
+    reason = f"{wrong}: it may be another snapshot under this name" if is_certain else wrong
+    rule = "snapshot-timestamp" if is_certain else "snapshot-order"
+    return Finding(path, rule, reason, offset=id_.offset, epoch=id_.epoch)
+
+
+def ending_amid_batches(evidence: PartitionEvidence) -> Iterator[str]:
+    """Yield the paths of snapshots that end inside a batch of their log, which is reported as that."""
+    for batch in (batch for file in evidence.segments for batch in file.snapshot_batches):
+        if batch.last_offset >= batch.snapshot_offset:
+            yield from (
+                file.task.path for id_, file in evidence.snapshots_by_id.items() if id_.offset == batch.snapshot_offset
+            )
 
 
 def _follows_disorder(batch: BatchSeen, segment: FileEvidence) -> bool:
@@ -74,7 +106,7 @@ def _uncovered_start(evidence: PartitionEvidence) -> Iterator[Finding]:
 
 
 def _against_log(
-    id_: OffsetAndEpoch, snapshot: FileEvidence, epochs: LogEpochs, batch: BatchSeen | None
+    id_: OffsetAndEpoch, snapshot: FileEvidence, epochs: LogEpochs, batch: BatchSeen | None, next_timestamp: int
 ) -> Iterator[Finding]:
     """Report the first contradiction to the log: that of the name, or else that of the header."""
     if is_of_other_epoch(snapshot):
@@ -87,7 +119,7 @@ def _against_log(
         reason = f"it ends at offset {id_.offset}, in the middle of a batch from {span}"
         yield Finding(snapshot.task.path, "snapshot-boundary", reason, offset=id_.offset, epoch=id_.epoch)
     elif batch is not None:
-        yield from _timestamp(snapshot, batch)
+        yield from _timestamp(snapshot, batch, {batch.max_timestamp, batch.next_timestamp, next_timestamp} - {-1})
 
 
 def is_of_other_epoch(snapshot: FileEvidence) -> bool:
@@ -106,14 +138,19 @@ def _epoch_problem(offset: int, epoch: int, epochs: LogEpochs) -> str | None:
     return None
 
 
-def _timestamp(snapshot: FileEvidence, batch: BatchSeen) -> Iterator[Finding]:
+def _timestamp(snapshot: FileEvidence, batch: BatchSeen, right: Collection[int]) -> Iterator[Finding]:
+    """Compare a header with the batch before the end, or after it: what a transaction begins with after a snapshot.
+
+    Source: MetadataBatchLoader#loadBatch, which takes the time of a batch before it emits the image before that.
+    """
     for control, header in snapshot.control_values():
         if not isinstance(header, SnapshotHeaderRecord):
             continue
-        if header.last_contained_log_timestamp != batch.max_timestamp:
+        if header.last_contained_log_timestamp not in right:
             reason = (
-                f"a last contained timestamp of {header.last_contained_log_timestamp}, but the batch that ends at"
-                f" offset {batch.last_offset} has {batch.max_timestamp}: it may be another snapshot under this name"
+                f"a last contained timestamp of {ms_text(header.last_contained_log_timestamp)}, but the batch that ends"
+                f" at offset {batch.last_offset} has {ms_text(batch.max_timestamp)}: it may be another snapshot under"
+                " this name"
             )
             yield Finding(
                 snapshot.task.path, "snapshot-timestamp", reason, control.position, offset=0, epoch=control.epoch

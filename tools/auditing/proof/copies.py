@@ -44,6 +44,24 @@ class ActedOn:
 
 
 @attrs.frozen
+class DoubtedName:
+    """A snapshot whose name is contradicted or doubted.
+
+    Attributes:
+        path: of the file.
+        reason: what contradicts it.
+        is_certain: whether it is wrong; if not, a clock that was set back may explain what contradicts it, and the
+            snapshot stands for the records before its end.
+        proves: whether its end proves something all the same: it is then among ``Copy.snapshots``, too.
+    """
+
+    path: str
+    reason: str
+    is_certain: bool = True
+    proves: bool = False
+
+
+@attrs.frozen
 class Copy:
     """A replica's directory, of a node that has stopped.
 
@@ -54,16 +72,21 @@ class Copy:
         end: end of its log, exclusive, as an election after the next startup compares it.
         reach: how far its log is known to have reached; the end of ``lineage`` unless records are damaged or gone.
         is_reach_known: whether it reached no further; not if bytes at its end are damaged.
-        snapshots: path by id, of snapshots whether readable or not; never the bootstrap snapshot.
+        snapshots: path by id, of snapshots whether readable or not, whose names nothing contradicts; never the
+            bootstrap snapshot.
         state_epoch: epoch of its quorum-state; None if that is missing or cannot be read.
         leader_id: of the leader that quorum-state names for that epoch; None if it names none.
         voters: the sets in its log and snapshots, by ascending offset; static voters at offset -1.
         can_start: whether Kafka starts on it: not on a log without its state, whose snapshots cannot be read.
         votes: whether it may vote; a replica that raftlog keeps in quarantine may not.
-        is_sound: whether nothing in it is damaged or gone, other than what a readable snapshot stands for.
+        is_sound: whether nothing in it is damaged or gone, other than what a readable snapshot stands for, and Kafka
+            does not start from a snapshot whose name is contradicted.
         has_damage: whether a batch of its log or snapshots is damaged.
         acted_on: the last of its records that a broker is known to have acted on; None if there is none above what is
             proven without brokers.
+        doubted: by id, the snapshots whose names something contradicts, for certain or not.
+        misled_by: the snapshot that Kafka would start from, if its name is wrong for certain; or None.
+        if_renamed: what it is if all names that are only doubted, and prove nothing, are wrong; None without such.
     """
 
     path: str
@@ -81,6 +104,14 @@ class Copy:
     is_sound: bool = True
     has_damage: bool = False
     acted_on: ActedOn | None = None
+    doubted: Mapping[OffsetAndEpoch, DoubtedName] = attrs.field(factory=dict)
+    misled_by: DoubtedName | None = None
+    if_renamed: "Copy | None" = None
+
+    @property
+    def wrong_names(self) -> Mapping[OffsetAndEpoch, DoubtedName]:
+        """The snapshots whose names are wrong for certain."""
+        return {snapshot_id: each for snapshot_id, each in self.doubted.items() if each.is_certain}
 
     def is_voter_of(self, voters: VoterSet) -> bool:
         """Whether it is one of some voters, by id and directory id."""
@@ -117,4 +148,5 @@ def latest_epoch(copies: Iterable[Copy]) -> int:
         seen += [copy.reach.epoch, copy.lineage.end.epoch]
         seen += [] if copy.state_epoch is None else [copy.state_epoch]
         seen += [snapshot_id.epoch for snapshot_id in copy.snapshots]
+        seen += [snapshot_id.epoch for snapshot_id, each in copy.doubted.items() if not each.is_certain]
     return max(seen)

@@ -12,7 +12,7 @@ from raftlog.tools.auditing.proof.elections import Electability, chance, electab
 from raftlog.tools.auditing.proof.lineage import Lineage, parting
 from raftlog.tools.auditing.proof.proofs import Proof
 from raftlog.tools.auditing.proof.restart import Way, never_to_start, set_to_start, stay_down, way_on
-from raftlog.tools.auditing.proof.verdict import Ruling, rule
+from raftlog.tools.auditing.proof.verdict import Reason, Ruling, rule
 from raftlog.voters.voter_set import VoterSet
 
 
@@ -122,7 +122,7 @@ def judge_quorum(copies: Sequence[Copy], leader_id: int | None = None) -> Judgem
     """
     case = Case(copies, leader_id)
     ruling = rule(case)
-    start = set_to_start(case, ruling.must_hold)
+    start = [] if ruling.reason is Reason.NAME_DOUBTED else set_to_start(case, ruling.must_hold)
     conflict = case.conflict
     forks = _forks(case)
     return Judgement(

@@ -19,6 +19,7 @@ class Way(enum.Enum):
     FIND_MORE = "find-more"
     SALVAGE = "salvage"
     START_NOTHING = "start-nothing"
+    SETTLE_NAMES = "settle-names"
 
 
 def set_to_start(case: Case, must_hold: OffsetAndEpoch) -> list[Copy]:
@@ -82,6 +83,8 @@ def way_on(case: Case, ruling: Ruling, start: Sequence[Copy]) -> Way:
     """Return how to go on."""
     if case.conflict is not None:
         return Way.START_NOTHING
+    if ruling.reason is Reason.NAME_DOUBTED:
+        return Way.SETTLE_NAMES
     if start:
         return Way.START
     has_absent = len(case.present) < len(case.voters)

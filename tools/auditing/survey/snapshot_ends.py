@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 
+import attrs
 import numpy as np
 
 from raftlog.tools.auditing.batches.batch_table import BatchTable
@@ -19,16 +20,22 @@ class SnapshotEnds:
     def __init__(self, snapshot_offsets: Iterable[int]) -> None:
         self._wanted = sorted(set(snapshot_offsets))
         self._found: dict[int, BatchSeen] = {}
+        self._next: dict[int, int] = {}
 
     def take(self, table: BatchTable) -> None:
         """Search the next batches; if two have the record, the first is used."""
         for wanted in self._wanted:
             if wanted not in self._found and (batch := _batch_of(table, wanted)) is not None:
                 self._found[wanted] = batch
+            if wanted not in self._next and len(table):
+                for index in (table.base_offsets == wanted).nonzero()[0][:1]:
+                    self._next[wanted] = int(table.max_timestamps[index])
 
     def batches(self) -> Iterator[BatchSeen]:
         """Yield the found batches, by offset."""
-        yield from (self._found[wanted] for wanted in self._wanted if wanted in self._found)
+        for wanted in self._wanted:
+            if wanted in self._found:
+                yield attrs.evolve(self._found[wanted], next_timestamp=self._next.get(wanted, -1))
 
 
 def _batch_of(table: BatchTable, snapshot_offset: int) -> BatchSeen | None:

@@ -71,3 +71,18 @@ def test_only_directories_that_were_given_whole_are_read(cut: Path) -> None:
     assert line["proofs"] != []
     assert all(proof["by"] != "broker" for proof in line["proofs"])  # type: ignore[attr-defined]
     assert code != 2
+
+
+def test_a_doubted_name_beside_the_log_hides_no_proof(cut: Path) -> None:
+    """Whichever name a snapshot of the broker has, its log has the record on which the broker acted: that is lost."""
+    snapshot = max((cut / "n101" / METADATA).glob("*.checkpoint"))
+    beyond = snapshot.rename(snapshot.with_name(f"{5000:020}-{snapshot.stem.partition('-')[2]}.checkpoint"))
+    view = quorum_view(surveyed(sorted(cut.iterdir())))
+    assert view is not None
+    judgement = view.judgement
+    doubted = [each.path for copy in judgement.copies for each in copy.doubted.values() if not each.is_certain]
+    assert doubted == [str(beyond)]
+    assert judgement.ruling.reason is Reason.VOTERS_LACK_PROVEN
+    assert (judgement.proofs[0].kind, judgement.proven.offset) == (ProofKind.BROKER, 182)
+    code, line = said(sorted(cut.iterdir()))
+    assert (code, line["verdict"], line["reason"]) == (2, "missing", "voters-lack-proven")

@@ -6,16 +6,18 @@ from collections.abc import Iterable
 import attrs
 import pytest
 
+from raftlog.invariants import present
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.evidence import BatchSeen, PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
+from raftlog.tools.auditing.judgement.directory_rules import judge_directories
 from raftlog.tools.auditing.proof.copies import Copy
 from raftlog.tools.auditing.proof.proofs import ProofKind
 from raftlog.tools.auditing.proof.restart import Way
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict, Reason
 from raftlog.tools.catalogue.findings import Finding
-from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
+from tests.tools.auditing.made_quorum import START_MS, MadeLog, log_directory, voter, voters
 
 THREE = (1, 2, 3)
 
@@ -281,3 +283,170 @@ def test_a_fork_below_a_log_start() -> None:
     assert judgement.seed is not None
     assert (judgement.seed.path, judgement.lineage.start_offset) == ("n2", 0)
     assert [(fork.copy.path, fork.offset) for fork in judgement.forks] == [("n1", 205)]
+
+
+def renamed(log: MadeLog, end: int, true_end: int) -> MadeLog:
+    """A log with a snapshot that has another end in its name than when it was written."""
+    return log.snapshot(end, epoch=log.epoch, named=voters(*THREE), last_ms=true_end - 1)
+
+
+def known_at(log: MadeLog, end: int) -> MadeLog:
+    """The record before an offset, and the one at it, are known, as the ends of snapshots are."""
+    log.snapshot_batches.append(BatchSeen(end, end - 1, end - 1, 1, START_MS + end - 1, 0, START_MS + end))
+    return log
+
+
+@pytest.mark.parametrize(
+    ("true_end", "reason"),
+    [(300, Reason.VOTERS_LACK_PROVEN), (206, Reason.VOTERS_LACK_PROVEN), (204, Reason.NAME_DOUBTED)],
+)
+def test_a_snapshot_that_may_be_renamed_proves_no_loss(true_end: int, reason: Reason) -> None:
+    """Its header is older than a record before the end in its name: it was renamed, or a clock was set back since."""
+    logs = [log_of(each, 205) for each in THREE]
+    renamed(logs[0], 300, true_end)
+    view = view_of(*(node(log, epoch=1) for log in logs))
+    judgement = view.judgement
+    path = logs[0].others[1].task.path
+
+    assert judgement.ruling.reason is reason
+    is_doubted = reason is Reason.NAME_DOUBTED
+    assert judgement.ruling.verdict is (QuorumVerdict.UNKNOWN if is_doubted else QuorumVerdict.MISSING)
+    assert [each.path for each in judgement.ruling.doubted] == ([path] if is_doubted else [])
+    assert judgement.proven == OffsetAndEpoch(205 if is_doubted else 300, 1)
+    assert present(judgement.seed, "a seed").path == "n1"
+    if is_doubted:
+        assert (judgement.way, judgement.start, ids(judgement.stay_down)) == (Way.SETTLE_NAMES, (), [1, 2, 3])
+        assert "a clock was set back between the offsets 204 and 300" in said(view)
+        assert "offsets 205 to 299 may be in this file alone: keep it" in said(view)
+        assert "rewrite-voters" not in said(view)
+        assert "Never start" not in said(view)
+
+
+@pytest.mark.parametrize(
+    ("others", "leader", "verdict"),
+    [({2: 205}, 1, QuorumVerdict.MISSING), ({2: 400, 3: 50}, 2, QuorumVerdict.UNKNOWN)],
+    ids=["of two voters", "of three"],
+)
+def test_a_doubted_name_that_stands_for_the_state_of_a_log(
+    others: dict[int, int], leader: int, verdict: QuorumVerdict
+) -> None:
+    """If the snapshot was renamed, the log has lost its state, which others prove; if not, others may lack its records.
+
+    What is missing either way is said to be missing. Nothing is given up before it is known which.
+    """
+    named = (1, *others)
+    tail = MadeLog(node="n1", start_offset=100).data(105).snapshot(300, epoch=1, named=voters(*named), last_ms=99)
+    logs = [log_of(each, end, named=named) for each, end in others.items()]
+    logs[0].snapshot(100, epoch=1, named=voters(*named))
+    nodes = [place for log in (tail, *logs) for place in node(log, epoch=1, leader=leader)]
+    view = view_of(nodes)
+    judgement, path = view.judgement, tail.others[0].task.path
+
+    assert (judgement.ruling.verdict, judgement.ruling.reason) == (verdict, Reason.NAME_DOUBTED)
+    assert ([each.path for each in judgement.ruling.doubted], judgement.ruling.misses_if_renamed) == ([path], True)
+    assert (judgement.way, judgement.start) == (Way.SETTLE_NAMES, ())
+    assert "If it was renamed, other records are missing. If it has its own name, offsets" in said(view)
+    lost = [each for each in judge_directories(nodes) if each.rule == "committed-lost"]
+    assert len(lost) == (verdict is QuorumVerdict.MISSING)
+    assert all(each.offset == judgement.ruling.missing_from == 0 for each in lost)
+
+
+def test_a_renamed_snapshot_proves_no_loss() -> None:
+    """A log that has the record before the end in its name, with another time, says so for certain."""
+    logs = [MadeLog(node=f"n{each}") for each in (*THREE, 9)]
+    for log, count in zip(logs, (204, 204, 204, 399), strict=True):
+        log.lead(4, THREE)
+        log.data(count)
+    known_at(logs[3], 300)
+    renamed(logs[0], 300, 100)
+    view = view_of(*(node(log, epoch=1, leader=4) for log in logs))
+    judgement = view.judgement
+    path = logs[0].others[0].task.path
+
+    assert judgement.ruling.reason is Reason.NAME_CONTRADICTED
+    assert [each.path for each in judgement.ruling.doubted] == [path]
+    assert judgement.proven == OffsetAndEpoch(205, 1)
+    assert 1 not in ids(judgement.start)
+    assert f"move {path} out of its directory" in said(view)
+
+
+def test_other_replicas_doubt_a_name() -> None:
+    """What only another log knows is reported at the snapshot all the same, as suspicious."""
+    other = log_of(1, 205)
+    renamed(other, 300, 100)
+    path = other.others[-1].task.path
+
+    def rules(longer: MadeLog) -> list[str]:
+        found = judge_directories([*node(other, epoch=1), *node(longer, epoch=1)])
+        return [each.rule for each in found if each.path == path]
+
+    known = known_at(log_of(2, 400), 300)
+    assert (rules(log_of(2, 250)), rules(known)) == ([], ["snapshot-timestamp"])
+    other.epochs[-1] = attrs.evolve(other.epochs[-1], end_offset=50, last_timestamp=START_MS + 49)
+    other.end_offset = 50
+    assert rules(log_of(2, 250)) == ["snapshot-order"]
+
+
+@pytest.mark.parametrize("opens_at", [1, 0])
+def test_logs_of_another_lineage_doubt_no_name(opens_at: int) -> None:
+    """An epoch that was begun elsewhere, or whose beginning is gone, has other records: its times say nothing."""
+    alone = MadeLog(node="n9", start_offset=300)
+    renamed(alone, 300, 100)
+    logs = [log_of(each, 205) for each in THREE]
+    if not opens_at:
+        alone.lead(9, THREE, epoch=1)
+    view = view_of(*(node(log, epoch=1) for log in logs), node(alone, epoch=1))
+
+    assert view.judgement.ruling.reason is Reason.VOTERS_LACK_PROVEN
+    assert all(not copy.doubted for copy in view.judgement.copies)
+
+
+@pytest.mark.parametrize(("rewritten_at", "last"), [(240, 0), (299, 0), (300, 0), (240, 260), (240, 299)])
+def test_a_rewrite_of_the_voters_doubts_no_true_name(rewritten_at: int, last: int) -> None:
+    """A tool has named the only voter later, in the last epoch of a log that lagged: that loss is still told.
+
+    What the log had from there on, and a snapshot stands for, are other records, with other times.
+    """
+    kept, lagged = log_of(1, 250), log_of(3, rewritten_at)
+    kept.snapshot(300, epoch=1, named=voters(*THREE))
+    lagged.now = 1_000_000
+    lagged.change(voters(3))
+    if last:
+        lagged.data(last - lagged.end_offset)
+    is_shorter = lagged.end_offset < 300  # Else it has a record of that epoch there, and the lineages look alike.
+    lagged.lead(3, (3,), epoch=1000)
+    judgement = view_of(node(kept, epoch=1), node(lagged, epoch=1000, leader=3)).judgement
+
+    assert all(not copy.doubted for copy in judgement.copies)
+    assert judgement.ruling.verdict is (QuorumVerdict.MISSING if is_shorter else QuorumVerdict.NOTHING_MISSING)
+    assert judgement.ruling.reason is (Reason.TWO_LINEAGES if is_shorter else Reason.ENOUGH_VOTERS)
+
+
+def test_a_renamed_snapshot_that_changes_nothing() -> None:
+    """A name that says no more than what is proven anyway leaves the verdict, but its node stays down."""
+    logs = [log_of(each, 205) for each in THREE]
+    renamed(logs[0], 150, 100)
+    known_at(logs[0], 150)
+    judgement = view_of(*(node(log, epoch=1) for log in logs)).judgement
+
+    assert judgement.ruling.reason is Reason.ENOUGH_VOTERS
+    assert (ids(judgement.start), ids(judgement.stay_down)) == ([2, 3], [1])
+
+
+def test_a_log_that_starts_after_a_misnamed_snapshot() -> None:
+    """Kafka starts on it, and would elect it; what was before is not there, so it stays down until that is moved."""
+    logs = [log_of(each, 205) for each in THREE]
+    tail = MadeLog(node="n1", start_offset=150)
+    tail.data(55)
+    tail.lead(1, THREE, epoch=2)
+    renamed(tail, 150, 100)
+    tail.others[0] = attrs.evolve(
+        tail.others[0], findings=(Finding(tail.others[0].task.path, "snapshot-epoch", "of another epoch", 0),)
+    )
+    view = view_of(*(node(log, epoch=2) for log in (tail, *logs[1:])))
+    member = next(each for each in view.members if each.path == "n1")
+
+    assert (member.has_state, member.is_misled, view.stateless) == (True, True, 0)
+    assert ids(view.judgement.start) == [2, 3]
+    assert f"Before node 1 (n1) starts, move {tail.others[0].task.path} out of its directory" in said(view)
+    assert "Without its state" not in said(view)

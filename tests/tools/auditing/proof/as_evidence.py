@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Sequence
 
 from raftlog.records.messages.voters import voters_record
-from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.evidence import BatchSeen, PartitionEvidence
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
-from tests.tools.auditing.made_quorum import BATCH_BYTES, MadeLog, leader_change, log_directory
+from tests.tools.auditing.made_quorum import BATCH_BYTES, START_MS, MadeLog, leader_change, log_directory
 from tests.tools.auditing.proof.past import Files, Key
 
 
@@ -39,7 +39,7 @@ def evidence_of(files: Files) -> list[PartitionEvidence]:
             log.end_offset += offset < len(files.log) - 1
             log.batch_count += 1
             continue
-        log.epoch = record.epoch
+        log.epoch, log.now = record.epoch, record.number
         if record.voters is not None:
             log.write(voters_record(voter_set(record.voters)), epoch=record.epoch)
         elif record.opens:
@@ -48,7 +48,15 @@ def evidence_of(files: Files) -> list[PartitionEvidence]:
         else:
             log.data()
     for end, epoch, voters in files.snapshots:
-        log.snapshot(end, epoch=epoch, kraft_version=int(bool(voters)), named=voter_set(voters) if voters else None)
+        named = voter_set(voters) if voters else None
+        last_ms = files.times[end, epoch]
+        log.snapshot(end, epoch=epoch, kraft_version=int(bool(voters)), named=named, last_ms=last_ms)
+        if files.start < end <= len(files.log) and end - 1 != files.rotten:
+            position = (end - 1 - files.start) * BATCH_BYTES
+            last = files.log[end - 1]
+            is_followed = end < len(files.log) and end != files.rotten
+            times = START_MS + last.number, position, START_MS + files.log[end].number if is_followed else -1
+            log.snapshot_batches.append(BatchSeen(end, end - 1, end - 1, last.epoch, *times))
     if files.state is not None:
         log.state(*files.state)
     return [log_directory(files.path, files.key[0], _directory_id(files.key[1])), log.evidence(*findings)]

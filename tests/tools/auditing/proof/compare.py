@@ -71,6 +71,8 @@ def contradictions(past: Past) -> Iterator[str]:
         for each in electable(found.start, found.voters):
             if not each.lineage.contains(found.ruling.must_hold):
                 yield f"{each.path} could be elected without {found.ruling.must_hold}"
+    if not any(files.renamed for files in past.given):
+        yield from (f"{name} is a true name" for copy in found.copies for name in copy.doubted.values())
     if not past.is_honest:
         return
     real = {files.path: files for files in past.final}

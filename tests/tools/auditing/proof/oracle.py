@@ -6,17 +6,24 @@ It shares no code with the audit: a log is a dictionary of offsets and epochs, a
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tests.tools.auditing.proof.past import Files, Key
 
 Point = tuple[int, int]
 """The epoch of the last record, and the end offset."""
+Snapshot = tuple[str, int, int]
+"""The directory of a snapshot, and the end and the epoch in its name."""
 
 
 @dataclass
 class Log:
-    """What one directory has: the epoch at each known offset, and what an election compares."""
+    """What one directory has: the epoch at each known offset, and what an election compares.
+
+    ``names`` are the ends and epochs in the names of snapshots that prove something, ``wrong`` those that are wrong for
+    certain, and ``doubted`` those that are not, and prove nothing: it has what they stand for. ``beside`` are epochs as
+    they are known if all of these names are read the other way.
+    """
 
     files: Files
     epochs: dict[int, int]
@@ -26,6 +33,10 @@ class Log:
     is_reach_known: bool
     can_start: bool
     voters: list[tuple[int, tuple[Key, ...], bool]]
+    names: list[tuple[int, int]]
+    wrong: list[tuple[int, int]]
+    doubted: list[tuple[int, int]]
+    beside: dict[int, int] = field(default_factory=dict)
 
     def last(self) -> Point:
         """The end of what it has without a gap."""
@@ -52,25 +63,28 @@ class Log:
         return self.voters_below(max(self.end[1], 1))
 
 
-def read(files: Files) -> Log:
-    """Read a directory as a node does when it starts."""
+def read(files: Files, wrong: frozenset[Snapshot] = frozenset(), unproven: frozenset[Snapshot] = frozenset()) -> Log:
+    """Read a directory as a node does when it starts, which takes all names of snapshots for right."""
+    snapshots = [(at, epoch) for at, epoch, _ in files.snapshots if (files.path, at, epoch) not in wrong]
     end = len(files.log) if files.rotten is None else files.rotten
     epochs = {offset: files.log[offset].epoch for offset in range(files.start, end)}
-    newest = max(((epoch, at) for at, epoch, _ in files.snapshots), default=(-1, 0))
+    newest = max(((epoch, at) for at, epoch in snapshots), default=(-1, 0))
     own = (epochs.get(end - 1, -1), end)
     if newest > own:
         epochs, end, own = {newest[1] - 1: newest[0]}, newest[1], newest
-    covered = max((at for at, _, _ in files.snapshots), default=0)
-    can_start = files.start <= covered
+    claimed = max([own, *((epoch, at) for at, epoch, _ in files.snapshots)])
+    covered = max((at for at, _ in snapshots), default=0)
+    can_start = files.start <= max((at for at, _, _ in files.snapshots), default=0)
+    is_covered = files.start <= covered
     whole_end, reach, is_known = end, own, True
-    if not can_start:
+    if not is_covered:
         whole_end = covered
-        epochs = {at - 1: epoch for at, epoch, _ in files.snapshots if at == covered}
+        epochs = {at - 1: epoch for at, epoch in snapshots if at == covered}
     rot = files.rotten
     is_lost = rot is not None and max(rot + 1, _readable_end(files)) > covered
-    if not can_start or (is_lost and rot is not None):
-        whole_end = whole_end if not can_start else covered
-        if can_start and rot is not None:
+    if not is_covered or (is_lost and rot is not None):
+        whole_end = covered
+        if is_covered and rot is not None:
             whole_end = max(rot, covered)
             epochs = {at: epoch for at, epoch in epochs.items() if at < whole_end}
         seen = [
@@ -78,7 +92,11 @@ def read(files: Files) -> Log:
         ]
         reach = (max([epochs.get(whole_end - 1, -1), *seen[-1:]]), max(_readable_end(files), whole_end))
         is_known = reach[1] > whole_end
-    return Log(files, epochs, whole_end, own, reach, is_known, can_start, sorted(_named(files, own[1])))
+    voters = sorted(_named(files, claimed[1], snapshots))
+    dropped = [(at, epoch) for at, epoch, _ in files.snapshots if (at, epoch) not in snapshots]
+    doubted = [each for each in snapshots if (files.path, *each) in unproven]
+    names = [each for each in snapshots if each not in doubted]
+    return Log(files, epochs, whole_end, claimed, reach, is_known, can_start, voters, names, dropped, doubted)
 
 
 def _readable_end(files: Files) -> int:
@@ -86,19 +104,105 @@ def _readable_end(files: Files) -> int:
     return len(files.log) - (files.rotten == len(files.log) - 1)
 
 
-def _named(files: Files, end: int) -> Iterator[tuple[int, tuple[Key, ...], bool]]:
+def _named(files: Files, end: int, snapshots: Sequence[tuple[int, int]]) -> Iterator[tuple[int, tuple[Key, ...], bool]]:
     is_static = any(directory == 0 for _, directory in files.first_voters)
-    for at, each in enumerate(files.log):
-        if files.start <= at < end and at != files.rotten and at < _readable_end(files):
-            if each.voters is not None:
-                yield at, each.voters, True
-            elif each.opens and is_static:
-                yield at, files.first_voters, False
-    for at, _, voters in files.snapshots:
-        if voters:
-            yield at - 1, voters, False
-    if files.is_bootstrapped and not is_static:
-        yield -1, files.first_voters, False
+    readable = [at for at in range(files.start, min(end, _readable_end(files))) if at != files.rotten]
+    named = [(at, each.voters, True) for at in readable if (each := files.log[at]).voters is not None]
+    named += [(at - 1, voters, False) for at, epoch, voters in files.snapshots if voters and (at, epoch) in snapshots]
+    named += [(-1, files.first_voters, False)] if files.is_bootstrapped and not is_static else []
+    yield from named
+    ids = tuple((node_id, 0) for node_id, _ in files.first_voters)
+    first = min((at for at, _, _ in named), default=end)
+    yield from ((at, ids, False) for at in readable if files.log[at].opens and at < first)
+
+
+def misnamed(given: Sequence[Files]) -> tuple[frozenset[Snapshot], frozenset[Snapshot]]:
+    """The snapshots whose names are wrong for certain, and those that are doubted, and prove nothing.
+
+    The header of a snapshot has the time of the last record in it. Of a log, the first and the last record of each
+    epoch are known, and those before and after the ends of its snapshots. Times of one epoch are compared between logs
+    that begin it with the same record, as long as they have the same Voters records, and else within a directory.
+    """
+    names = [(files, end, epoch) for files in given for end, epoch, _ in files.snapshots]
+    anywhere = {(at, files.log[at].number) for files in given for _, at in [*_seen(files), *_after_ends(files)]}
+    wrong, doubted, confirmed = set(), set(), set()
+    for files, end, epoch in names:
+        last, times = files.times[end, epoch], _times(files, epoch, given)
+        sound = {at: each.epoch for at, each in enumerate(files.log) if files.start <= at < _sound_end(files)}
+        before = {time for at, time in times if at == end - 1}
+        is_of_batch_after = bool(times) and (end, last) in anywhere
+        is_fact = bool(before) and last not in before and not is_of_batch_after
+        is_steady = all(a <= b for (one, a), (other, b) in itertools.product(times, times) if one < other)
+        is_order = is_steady and any(time > last if at < end else time < last for at, time in times)
+        if apart(sound, {end - 1: epoch}) is not None or (
+            is_fact and (any(at == end for at, _ in anywhere) or last < min(before))
+        ):
+            wrong.add((files.path, end, epoch))
+        elif is_fact or (is_order and not is_of_batch_after and last not in before):
+            doubted.add((files.path, end, epoch))
+        if before and (last in before or is_of_batch_after):
+            confirmed.add((files.path, end, epoch))
+    for (files, end, epoch), (others, other_end, other_epoch) in itertools.permutations(names, 2):
+        one, other = (files.path, end, epoch), (others.path, other_end, other_epoch)
+        are_of_one = epoch == other_epoch and _has_shared_times(files, others, epoch, given)
+        if are_of_one and end < other_end and not {one, other} & wrong and not {one, other} <= confirmed:
+            doubted |= {other} - confirmed if files.times[end, epoch] > others.times[other_end, epoch] else set()
+    return frozenset(wrong), frozenset(doubted)
+
+
+def _times(files: Files, epoch: int, given: Sequence[Files]) -> set[tuple[int, int]]:
+    """The offsets and times of an epoch that are known to be of the log of some files."""
+    return {
+        (at, other.log[at].number)
+        for other in given
+        for of, at in _seen(other)
+        if of == epoch and at < _end_of_shared_times(files, other, epoch, given)
+    }
+
+
+def _end_of_shared_times(one: Files, other: Files, epoch: int, given: Sequence[Files]) -> int:
+    far = max(len(one.log), len(other.log))
+    found = {_opening(files, epoch) for files in given} - {None}
+    if len(found) > 1 or one is other:
+        return far if len(found) < 2 else 0
+    if _opening(one, epoch) is None or _opening(one, epoch) != _opening(other, epoch):
+        return 0
+    mine, theirs = _changes(one, epoch), _changes(other, epoch)
+    return min((at for at in range(far) if mine.get(at) != theirs.get(at)), default=far)
+
+
+def _has_shared_times(one: Files, other: Files, epoch: int, given: Sequence[Files]) -> bool:
+    are_same = _changes(one, epoch) == _changes(other, epoch)
+    return are_same and _end_of_shared_times(one, other, epoch, given) > 0
+
+
+def _changes(files: Files, epoch: int) -> dict[int, tuple[Key, ...]]:
+    sound = range(files.start, _sound_end(files))
+    return {at: files.log[at].voters or () for at in sound if files.log[at].epoch == epoch and files.log[at].voters}
+
+
+def _opening(files: Files, epoch: int) -> tuple[int, int] | None:
+    sound = range(files.start, _sound_end(files))
+    found = (at for at in sound if files.log[at].epoch == epoch and files.log[at].opens)
+    return next(((at, files.log[at].number) for at in found), None)
+
+
+def _after_ends(files: Files) -> Iterator[tuple[int, int]]:
+    ends = [end for end, _, _ in files.snapshots if files.start < end < _sound_end(files)]
+    return ((files.log[end].epoch, end) for end in ends)
+
+
+def _sound_end(files: Files) -> int:
+    return len(files.log) if files.rotten is None else files.rotten
+
+
+def _seen(files: Files) -> Iterator[tuple[int, int]]:
+    """The epoch and the offset of the records whose times are known, as far as the log is sound."""
+    readable = [at for at in range(files.start, len(files.log)) if at != files.rotten]
+    ends = {end - 1 for end, _, _ in files.snapshots}
+    for epoch in {files.log[at].epoch for at in readable}:
+        mine = [at for at in readable if files.log[at].epoch == epoch]
+        yield from ((epoch, at) for at in mine if at in {mine[0], mine[-1], *ends} and at < _sound_end(files))
 
 
 def is_voter(key: Key, voters: Sequence[Key]) -> bool:
@@ -161,13 +265,52 @@ class Answer:
 
 def answer(given: Sequence[Files], leader: int | None) -> Answer:
     """Judge directories."""
-    logs = [read(files) for files in given]
+    wrong, unproven = misnamed(given)
+    logs = [read(files, wrong, unproven) for files in given]
+    if_renamed = [read(files, wrong | unproven) for files in given]
+    for log, other in zip(logs, if_renamed, strict=True):
+        if log.doubted:
+            log.beside, other.beside = other.epochs, log.epochs
+    found = _judged(logs, leader)
+    by_names = _by_names(logs, if_renamed, leader) if unproven else {found.verdict == "missing"}
+    if by_names == {True}:
+        return replace(found, verdict="missing")
+    if by_names != {found.verdict == "missing"}:
+        return replace(found, verdict="unknown")
+    if found.verdict == "nothing-missing":
+        trusting = (
+            [replace(each, names=[*each.names, name]) if each is log else each for each in logs]
+            for log in logs
+            for name in log.wrong
+        )
+        if any(_judged(each, leader, are_all_compared=True).verdict == "missing" for each in trusting):
+            return replace(found, verdict="unknown")
+    return found
+
+
+def _by_names(logs: Sequence[Log], if_renamed: Sequence[Log], leader: int | None) -> set[bool]:
+    """Whether something is missing if doubted names are wrong, or one of them is right, or all are."""
+    readings: list[Sequence[Log]] = [[pair[bool(pair[0].doubted)] for pair in zip(logs, if_renamed, strict=True)]]
+    for index, log in enumerate(logs):
+        for name in log.doubted:
+            one = list(readings[0])
+            one[index] = replace(log, names=[*log.names, name])
+            readings.append(one)
+    readings.append([replace(log, names=[*log.names, *log.doubted]) for log in logs])
+    return {_judged(each, leader).verdict == "missing" for each in readings}
+
+
+def _judged(logs: Sequence[Log], leader: int | None, *, are_all_compared: bool = False) -> Answer:
+    """Judge what directories have and prove; of renamed snapshots, proofs below the first may contradict each other."""
     latest = _latest(logs)
     points = list(_proven(logs, latest))
     points.sort(key=lambda each: each[0], reverse=True)
     top = points[0][0] if points else (-1, 0)
     filled = [(point, fill(epochs, logs)) for point, epochs in points]
-    is_conflict = any(apart(one, other) is not None for (_, one), (_, other) in itertools.combinations(filled, 2))
+    pairs: Iterable[tuple[tuple[Point, dict[int, int]], ...]] = itertools.combinations(filled, 2)
+    if any(each.files.renamed for each in logs) and not are_all_compared:
+        pairs = ((filled[0], each) for each in filled[1:])
+    is_conflict = any(apart(one, other) is not None for (_, one), (_, other) in pairs)
     usual = next(
         (each.voters_now() for each in sorted(logs, key=lambda each: each.end, reverse=True) if each.voters_now()), ()
     )
@@ -181,24 +324,25 @@ def answer(given: Sequence[Files], leader: int | None) -> Answer:
 def _latest(logs: Iterable[Log]) -> int:
     seen = [-1]
     for each in logs:
-        seen += [each.end[0], each.reach[0], *each.epochs.values()]
-        seen += [epoch for _, epoch, _ in each.files.snapshots]
+        seen += [each.reach[0], *each.epochs.values()]
+        seen += [epoch for _, epoch in [*each.names, *each.doubted]]
         seen += [] if each.files.state is None else [each.files.state[0]]
     return max(seen)
 
 
 def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int, int]]]:
     for each in logs:
-        for end, epoch, _ in each.files.snapshots:
+        for end, epoch in each.names:
             if each.epochs.get(end - 1, epoch) == epoch:
                 yield (epoch, end), {end - 1: epoch}
         records = [(at, keys) for at, keys, is_record in each.voters if is_record]
         for (at, before), (_, after) in itertools.pairwise(records):
             if len(set(before) ^ set(after)) == 1 and at in each.epochs:
                 yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
-        for at in each.epochs:
-            if each.files.start <= at < min(each.whole_end, len(each.files.log)) and _is_acted_on(at, each.files, logs):
-                yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
+        for at, epoch in {**each.beside, **each.epochs}.items():
+            end = len(each.files.log) if at in each.beside else min(each.whole_end, len(each.files.log))
+            if each.files.start <= at < end and _is_acted_on(at, each.files, logs):
+                yield (epoch, at + 1), _below(each.epochs, at + 1)
     yield from _held(logs, latest)
     for each in logs:
         for at, epoch in each.epochs.items():
@@ -293,7 +437,7 @@ def _verdict(
 
 def _voters_at(logs: Sequence[Log], top: Point, usual: Sequence[Key]) -> Sequence[Key]:
     for each in sorted(logs, key=lambda each: each.end, reverse=True):
-        is_id = any((epoch, end) == top for end, epoch, _ in each.files.snapshots)
+        is_id = any((epoch, end) == top for end, epoch in each.names)
         if (is_id or each.has(top)) and each.voters_below(top[1]):
             return each.voters_below(top[1])
     return usual
@@ -310,7 +454,7 @@ def _verdict_by_voters(
     leader: int | None,
 ) -> str:
     seeds = [each for each in logs if each.can_start and each.has(top) and each.last() == best]
-    named = [each.voters_now() for each in seeds]
+    named = [each.voters_now() for each in sorted(seeds, key=lambda each: len(each.wrong) > 0)]
     voters = (named[0] if named else ()) or at_top or usual
     there = of_voters(logs, voters)
     end = best if best is not None else (top if top[1] else max(each.last() for each in logs))

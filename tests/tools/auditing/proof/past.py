@@ -16,7 +16,10 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Record:
-    """A record; the voters are those that it puts in force, if it is a Voters record."""
+    """A record; the voters are those that it puts in force, if it is a Voters record.
+
+    Its number is greater than those of all that were written before, by whomever: it is also the time in ms.
+    """
 
     number: int
     epoch: int
@@ -30,7 +33,9 @@ class Files:
 
     ``start`` is the first offset of the log; ``log`` has all records from offset 0 on, even below it. From ``rotten``
     on, records cannot be read. As a broker, the node has acted on the records with the numbers ``topics``, and on some
-    at the offsets ``registrations``, of which nothing says which records these were.
+    at the offsets ``registrations``, of which nothing says which records these were. ``times`` has what
+    the header of each snapshot says by the end and the epoch in its name: the number of the last record in it; those of
+    ``renamed`` have another end in their names than they were written under.
     """
 
     path: str
@@ -44,6 +49,8 @@ class Files:
     first_voters: tuple[Key, ...] = ()
     topics: frozenset[int] = frozenset()
     registrations: frozenset[int] = frozenset()
+    times: dict[tuple[int, int], int] = field(default_factory=dict)
+    renamed: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass
@@ -213,7 +220,9 @@ class Quorum:
         if end > max((each[0] for each in node.files.snapshots), default=0):
             below = [each.voters for each in node.files.log[:end] if each.voters is not None]
             named = below[-1] if below else (() if self.is_static else self.first_voters)
-            node.files.snapshots.append((end, node.files.log[end - 1].epoch, named))
+            last = node.files.log[end - 1]
+            node.files.snapshots.append((end, last.epoch, named))
+            node.files.times[end, last.epoch] = last.number
             if self.chance.random() < 0.4:
                 node.files.start = end if end < len(node.files.log) else end - 1
 
@@ -284,11 +293,12 @@ def _is_voter(key: Key, voters: Sequence[Key]) -> bool:
 
 
 def _copy_of(files: Files, path: str | None = None) -> Files:
-    return replace(files, path=path or files.path, log=list(files.log), snapshots=list(files.snapshots))
+    snapshots, times = list(files.snapshots), dict(files.times)
+    return replace(files, path=path or files.path, log=list(files.log), snapshots=snapshots, times=times)
 
 
-def make_past(seed: int) -> Past:
-    """Return a quorum's past, by a number."""
+def make_past(seed: int, renaming: float = 0.2) -> Past:
+    """Return a quorum's past, by a number; with a given probability, one of its snapshots was renamed."""
     chance = random.Random(seed)
     quorum = Quorum(chance)
     usual = [quorum.append, quorum.append, quorum.fetch, quorum.fetch, quorum.fetch, quorum.fetch, quorum.commit]
@@ -311,10 +321,28 @@ def make_past(seed: int) -> Past:
         for files in chance.sample(given, chance.randrange(1, len(given) + 1)):
             _spoil(files, chance)
     kept = chance.sample(given, chance.randrange(1, len(given) + 1)) if chance.random() < 0.7 else given
+    is_honest &= not _rename(kept, random.Random(-seed - 1), renaming)
     leaders = {each.state for each in kept if each.state is not None and each.state[1] >= 0}
     latest = max([each.state[0] for each in kept if each.state] + [_last_epoch(each) for each in kept])
     leader = next((leader for epoch, leader in sorted(leaders) if epoch == latest), None)
     return Past(quorum.first_voters, final, kept, quorum.committed, quorum.cut_off, is_honest, leader)
+
+
+def _rename(given: Sequence[Files], chance: random.Random, share: float) -> bool:
+    """Sometimes give a snapshot another end in its name; return whether one was renamed."""
+    found = [(files, index) for files in given for index in range(len(files.snapshots))]
+    if not found or chance.random() < 1 - share:
+        return False
+    files, index = chance.choice(found)
+    end, epoch, voters = files.snapshots[index]
+    other = max(1, end + chance.choice((-5, -2, -1, 1, 2, 5, 20)))
+    if any((other, epoch) == each[:2] for each in files.snapshots):
+        return False
+    files.snapshots[index] = (other, epoch, voters)
+    files.snapshots.sort()
+    files.renamed = {(other, epoch)}
+    files.times[other, epoch] = files.times[end, epoch]
+    return True
 
 
 def _last_epoch(files: Files) -> int:

@@ -92,6 +92,7 @@ def _files(machine: Machine, committed: dict[int, int], *, has_power: bool) -> F
         None if state is None else (state.leader_epoch, state.leader_id),
         is_bootstrapped=bool(first),
         first_voters=first or _NOBODY,
+        times={(end, epoch): _number(end - 1, epoch) for end, epoch, _ in snapshots},
     )
 
 

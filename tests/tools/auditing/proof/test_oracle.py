@@ -10,7 +10,7 @@ from tests.tools.auditing.proof.compare import contradictions, disagreements, ju
 from tests.tools.auditing.proof.past import Past, make_past
 from tests.tools.auditing.proof.simulated import pasts_of
 
-FEW, MANY, PART = 400, 20_000, 500
+FEW, MANY, RENAMED, PART = 400, 20_000, 6_000, 500
 SCHEDULES, MOMENTS = 100, 25
 
 
@@ -36,6 +36,14 @@ def test_some_pasts() -> None:
 def test_many_pasts(first: int) -> None:
     """So they are for 20,000 pasts."""
     compare(range(first, first + PART))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(MANY, MANY + RENAMED, PART))
+def test_pasts_with_renamed_snapshots(first: int) -> None:
+    """So they are for pasts of which each has a snapshot of a wrong name, if it has a snapshot."""
+    for seed in range(first, first + PART):
+        check(make_past(seed, renaming=1), f"past {seed} with a renamed snapshot")
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding the batches that snapshots end at."""
 
+import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,9 @@ from tests.strategies import TIMESTAMP
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=6), st.sets(st.integers(0, 24)))
 def test_the_batch_before_each_end_is_found(batches: list[tuple[int, int]], offsets: set[int]) -> None:
-    """For each offset it is the batch that holds the one before, if there is one."""
+    """For each offset it is the batch that holds the one before, if there is one, with the time of the one at it."""
     expected: dict[int, BatchSeen] = {}
+    starts: dict[int, int] = {}
     ends = SnapshotEnds(offsets)
     base_offset = position = 0
     for count, gap in batches:
@@ -26,10 +28,15 @@ def test_the_batch_before_each_end_is_found(batches: list[tuple[int, int]], offs
         for offset in range(base_offset + 1, last_offset + 2):
             seen = BatchSeen(offset, base_offset, last_offset, 3, TIMESTAMP + base_offset, position)
             expected[offset] = seen
+        starts[base_offset] = TIMESTAMP + base_offset
         base_offset += count + gap
         position += len(data)
         (run,) = split_runs(BufferSource(data))
         assert isinstance(run, BatchRun)
         run = BatchRun(run.data, position - len(data), run.positions, run.sizes)
         ends.take(BatchTable(BatchColumns(run)))
-    assert list(ends.batches()) == [expected[offset] for offset in sorted(offsets) if offset in expected]
+    assert list(ends.batches()) == [
+        attrs.evolve(expected[offset], next_timestamp=starts.get(offset, -1))
+        for offset in sorted(offsets)
+        if offset in expected
+    ]
