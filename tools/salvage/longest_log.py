@@ -15,7 +15,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot, choose
-from raftlog.tools.salvage.merging import IsMajority, Merged, merge, read_usable
+from raftlog.tools.salvage.merging import IsMajority, Merged, merge_by_sides, read_usable
 from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases, read_runs
 from raftlog.tools.salvage.vouching import DiskOwner, NumberedRun, VouchedLog, vouch, with_second_copies
 from raftlog.tools.salvage.winning import Extent, Known, Winner, parting_offset, winner
@@ -96,14 +96,29 @@ def find_longest_log(
     def read(number: int) -> Iterator[tuple[str, RecordBatch]]:
         return read_usable(replicas[number].directory, logs[number].runs, found.ends[number])
 
-    def preference(side: Sequence[int], offset: int) -> tuple[int, ...]:
-        """Rank a side by the number of known nodes, and by its snapshots, which prove what is committed."""
-        nodes = {replicas[number].node_id for number in side} - {None}
-        ends = (each.offset for each in of_lineage if each.source in side and each.offset > offset)
-        return len(nodes), max(ends, default=0)
+    snapshot_end = max((each.offset for each in of_lineage), default=0)
+    committed_end = max(snapshot_end, proven.end.offset)
 
-    merged = merge(read, ranks, is_majority, preference)
-    return LongestLog(logs, found, merged, tuple(of_lineage), choose(merged, of_lineage), ranks)
+    def preference(way: tuple[Merged, Chosen | None]) -> tuple[int, list[tuple[int, int]], int, int]:
+        """Rank a result by what it reaches of what is committed, as snapshots are; then by the sides it goes on with.
+
+        Of two sides, that of more known nodes is preferred, and then that of the most up-to-date source.
+        """
+        merged, chosen = way
+        sides = [each.kept for each in merged.conflicts if not each.is_settled]
+        nodes = ({replicas[number].node_id for number in side} - {None} for side in sides)
+        by_side = [(len(each), -min(map(ranks.index, side))) for each, side in zip(nodes, sides, strict=True)]
+        end, start = (0, 0) if chosen is None else (chosen.end.offset, chosen.start_offset)
+        return _committed_reach(end, committed_end), by_side, end, -start
+
+    ways = ((each, choose(each, of_lineage)) for each in merge_by_sides(read, ranks, is_majority))
+    merged, chosen = max(ways, key=preference)
+    return LongestLog(logs, found, merged, tuple(of_lineage), chosen, ranks)
+
+
+def _committed_reach(end_offset: int, committed_end: int) -> int:
+    """Return how far a log that ends at an offset reaches in what is committed. Beyond that, length proves nothing."""
+    return min(end_offset, committed_end)
 
 
 def _by_identity(replicas: Sequence[ReplicaFiles]) -> list[int]:

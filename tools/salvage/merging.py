@@ -105,10 +105,6 @@ IsMajority: TypeAlias = Callable[[Sequence[int], int], bool]
 """Says whether some sources are those of a majority of the voters, before an offset."""
 
 
-Preference: TypeAlias = Callable[[Sequence[int], int], tuple[int, ...]]
-"""Ranks a side of a conflict at an offset that no majority settles; the greatest is preferred."""
-
-
 def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterator[tuple[str, RecordBatch]]:
     """Yield the batches of some runs of a log, up to an offset, with the names of their files.
 
@@ -129,29 +125,45 @@ def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterato
                     yield run.file, piece
 
 
-def merge(read: Reader, ranks: Sequence[int], is_majority: IsMajority, preference: Preference) -> Merged:
-    """Merge the batches of replicas.
+def merge_by_sides(read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> Iterator[Merged]:
+    """Merge the batches of replicas, once for each side that the log may go on with.
+
+    After a conflict that no majority settles, each side may be right. No two sides are merged: of each of these results
+    the last batches are from other sources than those of the others, so that there are at most as many as sources.
 
     Args:
-        read: reads a source.
+        read: reads a source, from its beginning, each time that it is called.
         ranks: numbers of the sources, the most up-to-date first, in an order that does not depend on their numbers.
         is_majority: decides conflicts.
-        preference: says with which side the log goes on after a conflict that no majority settles; of equal ones, it is
-            the side of the first source.
 
     Raises:
         StorageError: a file cannot be read.
     """
-    return _Merging(read, ranks, is_majority, preference).merged()
+    ways: list[tuple[int, ...]] = [()]
+    while ways:
+        merging = _Merging(read, ranks, is_majority, ways.pop())
+        yield merging.merged()
+        ways += merging.other_ways
 
 
 class _Merging:
-    """The batches that come next, and what was merged so far."""
+    """The batches that come next, and what was merged so far.
 
-    def __init__(self, read: Reader, ranks: Sequence[int], is_majority: IsMajority, preference: Preference) -> None:
+    Args:
+        read, ranks, is_majority: as for ``merge_by_sides``.
+        way: with which side, by number, the log goes on after each of the first conflicts that no majority settles;
+            after later ones it goes on with the first.
+
+    Attributes:
+        other_ways: those that go on with another side after one of these later ones.
+    """
+
+    def __init__(self, read: Reader, ranks: Sequence[int], is_majority: IsMajority, way: tuple[int, ...]) -> None:
         self._ranks = ranks
         self._is_majority = is_majority
-        self._preference = preference
+        self._way = way
+        self._parted: tuple[int, ...] = ()
+        self.other_ways: list[tuple[int, ...]] = []
         self._readers = {number: read(number) for number in ranks}
         self._next: dict[int, tuple[str, RecordBatch]] = {}
         self._stretches: list[Stretch] = []
@@ -208,8 +220,14 @@ class _Merging:
 
     def _part(self, start: int, sides: Sequence[Sequence[int]]) -> list[list[int]]:
         """Go on after batches of which none is taken, without the sources of all but one side."""
-        kept = max(sides, key=lambda side: self._preference(side, start))
-        self._leave_out(start, kept, sides, is_settled=False)
+        count = len(self._parted)
+        if count < len(self._way):
+            number = self._way[count]
+        else:
+            number = 0
+            self.other_ways += [(*self._parted, other) for other in range(1, len(sides))]
+        self._parted += (number,)
+        self._leave_out(start, sides[number], sides, is_settled=False)
         self._end_stretch()
         return []
 

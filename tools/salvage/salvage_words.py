@@ -111,9 +111,10 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
         ids_text(sources[number].directory for number in numbers) for numbers in (conflict.kept, conflict.left_out)
     )
     taken = "that of a majority is taken" if conflict.is_settled else "none is taken"
+    advice = "" if conflict.is_settled else " If you know which is right, plan again without the others' directories."
     return (
         f"Conflict: at offset {conflict.offset}, {kept} and {left_out} have sound batches of epoch {conflict.epoch}"
-        f" with different bytes: {taken}, and nothing from there on is taken from {left_out}."
+        f" with different bytes: {taken}, and no record from there on is taken from {left_out}.{advice}"
     )
 
 
