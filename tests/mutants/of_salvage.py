@@ -7,7 +7,18 @@ from typing import Any, Final
 import attrs
 
 from raftlog.offsets import EpochEntry
-from raftlog.tools.salvage import choosing, identity, longest_log, merging, planning, runs, vouching, winning
+from raftlog.tools.salvage import (
+    choosing,
+    identity,
+    longest_log,
+    losses,
+    merging,
+    planning,
+    runs,
+    salvage_review,
+    vouching,
+    winning,
+)
 from raftlog.tools.salvage.merging import Stretch, _Merging
 from raftlog.tools.salvage.salvage_plan import Owner
 from raftlog.tools.salvage.vouching import VouchedLog
@@ -15,6 +26,7 @@ from raftlog.uuid_text import uuid_to_text
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 CONFLICTS: Final = "tests/tools/salvage/test_conflicts.py"
+FLAWED: Final = "tests/tools/salvage/test_flawed_batches.py"
 LONGEST: Final = "tests/tools/salvage/test_longest_log.py"
 EMPTY: Final = "tests/tools/salvage/test_empty_sources.py"
 SALVAGE: Final = "tests/tools/salvage/test_salvage.py"
@@ -83,6 +95,14 @@ def _without_alone(right: Wrong) -> Wrong:
         return right(attrs.evolve(merged, conflicts=unsettled), snapshots)
 
     return choose
+
+
+def _of_the_past_alone(right: Wrong) -> Wrong:
+    return lambda self, number, rules: right(self, number, rules) if "leader-voted" in rules else frozenset()
+
+
+def _by_its_own_offsets(right: Wrong) -> Wrong:
+    return lambda run, chosen, log: right(run, chosen, VouchedLog((), log.doubted))
 
 
 def _by_id_alone(right: Wrong) -> Wrong:
@@ -216,6 +236,48 @@ MUTANTS: Final = (
         "PAR/CTRL (FAST'18)",
         swapped(longest_log, "find_longest_log", _by_directories),
         (f"{LONGEST}::test_copies_of_a_disk_do_not_outvote_a_node",),
+    ),
+    Mutant(
+        "R-salvage-flawed",
+        "a batch that no leader has written is not preferred to one without a fault",
+        "PAR/CTRL (FAST'18)",
+        instead(_Merging, "_passes_over_flawed", lambda *_: False),
+        (f"{FLAWED}::test_a_batch_without_a_fault_is_preferred",),
+    ),
+    Mutant(
+        "R-salvage-refuted",
+        "a kraft.version that goes back is damage when it is planned",
+        "KIP-853",
+        swapped(planning._Planning, "_batches_of", _of_the_past_alone),
+        (f"{FLAWED}::test_each_plan_can_be_carried_out",),
+    ),
+    Mutant(
+        "R-salvage-said",
+        "a plan says what the audit will find in the result",
+        "made up",
+        instead(planning._Planning, "_flaws", lambda *_: ()),
+        (f"{FLAWED}::test_a_plan_says_what_the_audit_will_say",),
+    ),
+    Mutant(
+        "R-salvage-misfits",
+        "a snapshot agrees with the log of the result, and not only with its own",
+        "KIP-853",
+        instead(salvage_review, "misfits", lambda *_: {}),
+        (f"{FLAWED}::test_a_snapshot_must_agree_with_the_log_of_the_result",),
+    ),
+    Mutant(
+        "R-salvage-misplaced",
+        "a snapshot ends where a batch ends",
+        "KafkaRaftLog#createNewSnapshot",
+        instead(longest_log, "_is_misplaced", lambda *_: False),
+        (f"{LONGEST}::test_a_snapshot_above_a_hole_beats_cutting",),
+    ),
+    Mutant(
+        "R-salvage-had",
+        "a batch with a wrong number, before others that the result has, gives nothing up",
+        "DefaultRecordBatch: the CRC begins after the base offset",
+        swapped(losses, "_is_had", _by_its_own_offsets),
+        (f"{FLAWED}::test_a_wrong_number_within_what_another_disk_has_gives_nothing_up",),
     ),
     Mutant(
         "R-salvage-form",

@@ -15,7 +15,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot, choose
-from raftlog.tools.salvage.merging import IsMajority, Merged, merge_by_sides, read_usable
+from raftlog.tools.salvage.merging import FoundBatch, IsMajority, Merged, merge_by_sides, read_usable
 from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases, read_runs
 from raftlog.tools.salvage.vouching import DiskOwner, NumberedRun, VouchedLog, vouch, with_second_copies
 from raftlog.tools.salvage.winning import Extent, Known, Winner, parting_offset, winner
@@ -36,6 +36,9 @@ class ReplicaFiles:
             replica of an unknown node may be such a copy.
         state_epoch: epoch of its quorum-state; None if that cannot be read.
         has_losses: whether something in it is known to be damaged or gone.
+        refuted: files and positions of batches that are damaged by what is before them in the log.
+        flawed: files and positions of whole batches that no leader can have written: of two at one offset, one that is
+            not here is preferred.
     """
 
     directory: str
@@ -44,6 +47,8 @@ class ReplicaFiles:
     node_id: int | None = None
     state_epoch: int | None = None
     has_losses: bool = False
+    refuted: frozenset[tuple[str, int]] = frozenset()
+    flawed: frozenset[tuple[str, int]] = frozenset()
 
 
 @attrs.frozen
@@ -55,6 +60,7 @@ class LongestLog:
         winner: the lineage.
         merged: what all replicas have of it.
         snapshots: those of the lineage, the preferred ones first.
+        misplaced: those of them that do not end where a batch of their epoch does; they are not used.
         chosen: the log; None if every way to begin one is gone.
         ranks: numbers of the replicas, the most up-to-date first; of equal ones, by node id and path.
     """
@@ -63,6 +69,7 @@ class LongestLog:
     winner: Winner
     merged: Merged
     snapshots: tuple[FoundSnapshot, ...]
+    misplaced: tuple[FoundSnapshot, ...]
     chosen: Chosen | None
     ranks: tuple[int, ...]
 
@@ -111,9 +118,26 @@ def find_longest_log(
         end, start = (0, 0) if chosen is None else (chosen.end.offset, chosen.start_offset)
         return _committed_reach(end, committed_end), by_side, end, -start
 
-    ways = ((each, choose(each, of_lineage)) for each in merge_by_sides(read, ranks, is_majority))
+    def is_flawed(batch: FoundBatch) -> bool:
+        return (batch.file, batch.position) in replicas[batch.source].flawed
+
+    offsets = sorted({each.offset for each in of_lineage})
+    ways = (
+        (each, choose(each, [snapshot for snapshot in of_lineage if not _is_misplaced(snapshot, each)]))
+        for each in merge_by_sides(read, ranks, is_majority, is_flawed, offsets)
+    )
     merged, chosen = max(ways, key=preference)
-    return LongestLog(logs, found, merged, tuple(of_lineage), chosen, ranks)
+    misplaced = tuple(each for each in of_lineage if _is_misplaced(each, merged))
+    return LongestLog(logs, found, merged, tuple(of_lineage), misplaced, chosen, ranks)
+
+
+def _is_misplaced(snapshot: FoundSnapshot, merged: Merged) -> bool:
+    """Whether a snapshot ends inside a batch, or after one of another epoch, as one that was renamed does.
+
+    Source: KafkaRaftLog#createNewSnapshot.
+    """
+    ends = (each for each in merged.ends if each.snapshot_offset == snapshot.offset)
+    return any(each.last_offset >= snapshot.offset or each.epoch != snapshot.epoch for each in ends)
 
 
 def _committed_reach(end_offset: int, committed_end: int) -> int:
@@ -204,7 +228,8 @@ def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:
 def _runs(replica: ReplicaFiles) -> Iterator[Run]:
     for segment, next_base_offset in next_bases(replica.segments):
         with FileSource(f"{replica.directory}/{segment.file}") as source:
-            yield from read_runs(source, segment, next_base_offset)
+            refuted = {position for file, position in replica.refuted if file == segment.file}
+            yield from read_runs(source, segment, next_base_offset, refuted)
 
 
 def _bytes(path: str, run: Run) -> Iterator[memoryview]:

@@ -4,6 +4,7 @@
 All logs are read once, side by side, in the order of their offsets; of each, one batch is held in memory.
 """
 
+import bisect
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ import attrs
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import split
 from raftlog.storage.reading.file_source import FileSource
+from raftlog.tools.auditing.evidence import BatchSeen
 from raftlog.tools.salvage.runs import Run
 
 
@@ -87,22 +89,45 @@ class Conflict:
 
 
 @attrs.frozen
+class FoundBatch:
+    """Where a batch of a source is.
+
+    Attributes:
+        source: number of the source.
+        file: name of the segment.
+        position: of its first byte.
+        offset: its base offset.
+    """
+
+    source: int
+    file: str
+    position: int
+    offset: int
+
+
+@attrs.frozen
 class Merged:
     """What replicas have of one lineage.
 
     Attributes:
         stretches: by ascending offset; between two of them is a hole.
         conflicts: by ascending offset.
+        passed_over: batches that no leader can have written, in whose place another source has one without a fault.
+        ends: the batches that were taken and have the last record before one of the offsets that were asked for.
     """
 
     stretches: tuple[Stretch, ...]
     conflicts: tuple[Conflict, ...]
+    passed_over: tuple[FoundBatch, ...] = ()
+    ends: tuple[BatchSeen, ...] = ()
 
 
 Reader: TypeAlias = Callable[[int], Iterator[tuple[str, RecordBatch]]]
 """Yields the batches of a source that may be used, with the names of their files, by ascending offset."""
 IsMajority: TypeAlias = Callable[[Sequence[int], int], bool]
 """Says whether some sources are those of a majority of the voters, before an offset."""
+IsFlawed: TypeAlias = Callable[[FoundBatch], bool]
+"""Says whether no leader can have written a batch, though it is whole, and its place and epoch are vouched for."""
 
 
 def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterator[tuple[str, RecordBatch]]:
@@ -125,7 +150,13 @@ def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterato
                     yield run.file, piece
 
 
-def merge_by_sides(read: Reader, ranks: Sequence[int], is_majority: IsMajority) -> Iterator[Merged]:
+def merge_by_sides(
+    read: Reader,
+    ranks: Sequence[int],
+    is_majority: IsMajority,
+    is_flawed: IsFlawed = lambda _: False,
+    offsets: Sequence[int] = (),
+) -> Iterator[Merged]:
     """Merge the batches of replicas, once for each side that the log may go on with.
 
     After a conflict that no majority settles, each side may be right. No two sides are merged: of each of these results
@@ -135,13 +166,15 @@ def merge_by_sides(read: Reader, ranks: Sequence[int], is_majority: IsMajority) 
         read: reads a source, from its beginning, each time that it is called.
         ranks: numbers of the sources, the most up-to-date first, in an order that does not depend on their numbers.
         is_majority: decides conflicts.
+        is_flawed: of two batches at one offset, one without a flaw is taken.
+        offsets: ascending; the results have what batches are before them.
 
     Raises:
         StorageError: a file cannot be read.
     """
     ways: list[tuple[int, ...]] = [()]
     while ways:
-        merging = _Merging(read, ranks, is_majority, ways.pop())
+        merging = _Merging(read, ranks, is_majority, is_flawed, offsets, ways.pop())
         yield merging.merged()
         ways += merging.other_ways
 
@@ -150,7 +183,7 @@ class _Merging:
     """The batches that come next, and what was merged so far.
 
     Args:
-        read, ranks, is_majority: as for ``merge_by_sides``.
+        read, ranks, is_majority, is_flawed, offsets: as for ``merge_by_sides``.
         way: with which side, by number, the log goes on after each of the first conflicts that no majority settles;
             after later ones it goes on with the first.
 
@@ -158,9 +191,19 @@ class _Merging:
         other_ways: those that go on with another side after one of these later ones.
     """
 
-    def __init__(self, read: Reader, ranks: Sequence[int], is_majority: IsMajority, way: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        read: Reader,
+        ranks: Sequence[int],
+        is_majority: IsMajority,
+        is_flawed: IsFlawed,
+        offsets: Sequence[int],
+        way: tuple[int, ...],
+    ) -> None:
         self._ranks = ranks
         self._is_majority = is_majority
+        self._is_flawed = is_flawed
+        self._offsets = offsets
         self._way = way
         self._parted: tuple[int, ...] = ()
         self.other_ways: list[tuple[int, ...]] = []
@@ -169,6 +212,8 @@ class _Merging:
         self._stretches: list[Stretch] = []
         self._pieces: list[_Growing] = []
         self._conflicts: list[Conflict] = []
+        self._passed_over: list[FoundBatch] = []
+        self._ends: list[BatchSeen] = []
 
     def merged(self) -> Merged:
         for number in self._ranks:
@@ -176,7 +221,7 @@ class _Merging:
         while self._next:
             self._step()
         self._end_stretch()
-        return Merged(tuple(self._stretches), tuple(self._conflicts))
+        return Merged(tuple(self._stretches), tuple(self._conflicts), tuple(self._passed_over), tuple(self._ends))
 
     def _advance(self, number: int) -> None:
         found = next(self._readers[number], None)
@@ -191,6 +236,8 @@ class _Merging:
         end = max(batch.next_offset for _, batch in self._next.values() if batch.base_offset == start)
         here = [number for number in self._ranks if number in self._next and self._next[number][1].base_offset < end]
         sides = self._sides(here)
+        if len(sides) > 1 and self._passes_over_flawed(sides):
+            return
         if len(sides) > 1:
             is_settled = any(self._is_majority(side, start) for side in sides)
             sides = [self._settle(start, sides)] if is_settled else self._part(start, sides)
@@ -211,6 +258,20 @@ class _Merging:
             else:
                 side.append(number)
         return sides
+
+    def _passes_over_flawed(self, sides: Sequence[Sequence[int]]) -> bool:
+        """Leave out the batches that no leader can have written, if another one begins at the same offset."""
+        flawed = [side for side in sides if any(self._is_flawed(self._place(number)) for number in side)]
+        sound = {self._next[side[0]][1].base_offset for side in sides if side not in flawed}
+        left_out = [number for side in flawed for number in side if self._next[number][1].base_offset in sound]
+        for number in left_out:
+            self._passed_over.append(self._place(number))
+            self._advance(number)
+        return bool(left_out)
+
+    def _place(self, number: int) -> FoundBatch:
+        file, batch = self._next[number]
+        return FoundBatch(number, file, batch.position, batch.base_offset)
 
     def _settle(self, start: int, sides: Sequence[Sequence[int]]) -> list[int]:
         """Leave out all but the batch of a majority, and return the sources that have it."""
@@ -246,6 +307,7 @@ class _Merging:
             last = None
         number = numbers[0] if last is None or last.source not in numbers else last.source
         file, batch = self._next[number]
+        self._note_ends(batch)
         end_position, epoch = batch.position + batch.size_bytes, batch.partition_leader_epoch
         if last is not None and (last.source, last.file, last.end_position) == (number, file, batch.position):
             last.end_position, last.end_offset, last.epoch = end_position, batch.next_offset, epoch
@@ -253,6 +315,24 @@ class _Merging:
         self._pieces.append(
             _Growing(number, file, batch.position, end_position, batch.base_offset, batch.next_offset, epoch)
         )
+
+    def _note_ends(self, batch: RecordBatch) -> None:
+        """Note that a batch has the record before one of the offsets, or the record at that offset."""
+        if self._ends and self._ends[-1].snapshot_offset == batch.base_offset:
+            self._ends[-1] = attrs.evolve(self._ends[-1], next_timestamp=batch.max_timestamp)
+        index = bisect.bisect_right(self._offsets, batch.base_offset)
+        while index < len(self._offsets) and self._offsets[index] <= batch.next_offset:
+            self._ends.append(
+                BatchSeen(
+                    self._offsets[index],
+                    batch.base_offset,
+                    batch.next_offset - 1,
+                    batch.partition_leader_epoch,
+                    batch.max_timestamp,
+                    batch.position,
+                )
+            )
+            index += 1
 
     def _end_stretch(self) -> None:
         if self._pieces:

@@ -175,9 +175,11 @@ def test_a_hole_is_not_stepped_over(tmp_path: Path) -> None:
     assert [(each.start_offset, each.end_offset) for each in found.chosen.unused] == [(5, 19)]
 
 
-@pytest.mark.parametrize(("offset", "start", "end"), [(4, 0, 3), (5, 5, 19), (6, 5, 19), (19, 5, 19), (20, 0, 3)])
+@pytest.mark.parametrize(
+    ("offset", "start", "end"), [(4, 0, 3), (5, 5, 19), (6, 0, 3), (7, 5, 19), (19, 5, 19), (20, 0, 3)]
+)
 def test_a_snapshot_above_a_hole_beats_cutting(offset: int, start: int, end: int, tmp_path: Path) -> None:
-    """From the end of the hole to the end of the log after it; not one that ends in the hole, or after the log."""
+    """From the end of the hole to the end of the log after it; not in the hole, in a batch, or after the log."""
     log = made((1, 9))
     disk = Disk(tmp_path / "a", log)
     disk.damage("zeros", 2, 0)  # Offsets 3 and 4.
