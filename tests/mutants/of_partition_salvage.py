@@ -256,6 +256,13 @@ MUTANTS: Final = (
         (f"{WITNESSES}::test_the_name_of_a_later_file_shows_that_the_end_is_lost",),
     ),
     Mutant(
+        "R-partition-log-end",
+        "the end of the log vouches for a last batch that ends there, and for no other",
+        "DefaultRecordBatch: the CRC begins after the base offset",
+        instead(partition_runs.RunReader, "_after", lambda self, following, end: following or self._log_end),
+        (f"{WITNESSES}::test_the_end_of_the_log_vouches_for_the_last_batch",),
+    ),
+    Mutant(
         "R-partition-swap",
         "a segment that compaction had not renamed yet counts",
         "LogSegments#replaceSegments",

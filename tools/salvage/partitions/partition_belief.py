@@ -127,6 +127,9 @@ def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int, 
     state = find_state(copies(evidence, view), Position())
     tables = state.image.tables
     topic_id, entry = _entry(tables, partition, state)
+    read_from = tuple(sorted(each for each in log_directories(evidence) if each))
+    known = {os.path.realpath(each) for each in read_from}
+    others = [each for each in beside if os.path.realpath(each) not in known]
     return Belief(
         view.cluster_id,
         state.copy.path,
@@ -139,10 +142,10 @@ def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int, 
         entry.isr,
         entry.eligible_leader_replicas,
         _is_compacted(tables, partition.topic),
-        (*_problems(view, state, entry), *_later(beside, state.image.end_offset, processes)),
+        (*_problems(view, state, entry), *_later(others, state.image.end_offset, processes)),
         tuple(None if each in _UNTOLD else uuid_to_text(each) for each in entry.directories),
         tables.configs.get((TOPIC_RESOURCE, partition.topic), {}).get(_TIERED) == "true",
-        tuple(sorted(each for each in log_directories(evidence) if each)),
+        read_from,
     )
 
 
@@ -158,7 +161,7 @@ def _tasks(paths: Sequence[str]) -> Iterator[SurveyTask]:
 
 
 def _later(beside: Sequence[str], end_offset: int, processes: int) -> Iterator[str]:
-    """Yield which log directories have later metadata than those that were read."""
+    """Yield which of some other log directories have later metadata than those that were read."""
     logs = (join(each, METADATA_DIRECTORY_NAME) for each in beside)
     found = find_tasks([each for each in logs if os.path.isdir(each)])  # noqa: PTH112
     tasks = (quorum_task(each) for each in found if isinstance(each, SurveyTask))

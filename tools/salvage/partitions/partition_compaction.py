@@ -87,7 +87,7 @@ def _runs(copies: Sequence[PartitionCopy], compacted_below: int) -> tuple[list[l
     found: list[list[TopicRun]] = []
     odd: tuple[str, int] | None = None
     for copy in copies:
-        reader = RunReader(compacted_below, copy.cleaned_to)
+        reader = RunReader(compacted_below, copy.cleaned_to, copy.known_end)
         found.append(list(reader.runs(copy.directory, copy.segments)))
         if reader.odd_end > (0 if odd is None else odd[1]):
             odd = copy.name, reader.odd_end

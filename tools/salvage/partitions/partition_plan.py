@@ -56,8 +56,8 @@ class PartitionSalvage:
         elsewhere: sound records of single sources that the result does not have, and that were or may have been
             committed, in sentences.
         early_epochs: of the base's leader-epoch-checkpoint, the epochs that began before the first batch.
-        open_gaps: offsets (inclusive, exclusive) at which no source has anything, and files end and begin: compaction
-            has left them, or files are missing. Ascending.
+        open_gaps: offsets (inclusive, exclusive) at which no source has anything whole, and files end and begin:
+            compaction or retention has left them, or files are missing or damaged. Ascending.
         cleaned_apart: the first offset at which copies were cleaned at different times, if batches of both are taken.
         open_transactions: ids of producers whose transactions have begun in the log and not ended.
         unsure_transactions: ids of those whose transactions were open where a hole begins that is stepped over.

@@ -184,7 +184,7 @@ class _Planning:
             is_compacted=self._compaction.below > 0,
             compacted_below=self._compaction.end_offset,
             compaction_reason=self._compaction.reason,
-            open_gaps=(*self._gap_before(copy, log, [*early, *chosen]), *_inside(merged.open_gaps, chosen)),
+            open_gaps=(*self._gap_before(copy, log, first, [*early, *chosen]), *_inside(merged.open_gaps, chosen)),
             elsewhere=tuple(elsewhere_words(self._copies, self._logs, base.index, base.winner.ends, known_end)),
             early_epochs=early_epochs,
             cleaned_apart=merged.cleaned_apart if len(taken) > 1 else None,
@@ -239,16 +239,21 @@ class _Planning:
         return ()
 
     def _gap_before(
-        self, copy: PartitionCopy, log: VouchedPartition, known: Sequence[TopicStretch]
+        self, copy: PartitionCopy, log: VouchedPartition, first: int, known: Sequence[TopicStretch]
     ) -> Iterator[tuple[int, int]]:
-        """Yield what the base's leader-epoch-checkpoint has before all that is there: it begins where the log does.
+        """Yield what may have been before all that is there.
+
+        The base's leader-epoch-checkpoint begins where the log does; and other copies begin with their first file.
 
         Source: LeaderEpochFileCache#truncateFromStartAsyncFlush.
         """
-        start = min(stretch.start_offset for stretch in known)
+        start = min([first, *(stretch.start_offset for stretch in known)])
         is_tiered = self._belief is not None and self._belief.is_tiered
-        if log.checkpoint and not is_tiered and log.checkpoint[0].start_offset < start > copy.start_offset:
-            yield max(log.checkpoint[0].start_offset, copy.start_offset), start
+        witnesses = [each.start_offset for each in log.checkpoint[:1] if not is_tiered]
+        witnesses += [each.segments[0].base_offset for each in self._copies if each.segments]
+        least = max(min(witnesses, default=start), copy.start_offset)
+        if least < start:
+            yield least, start
 
     def _base(self) -> Base:
         holders = () if self._belief is None else self._belief.holders

@@ -42,14 +42,17 @@ class RunReader:
     Args:
         compacted_below: offsets below this one may be missing between batches; 0 in a log that was never compacted.
         cleaned_to: up to where the cleaner of this disk went, exclusive; None if no file says it.
+        log_end: up to where the log is known to have gone, exclusive: what comes after the last batch; 0 if nothing
+            says it.
 
     Attributes:
         odd_end: the end of the last sound batch that has fewer records than offsets, exclusive; 0 without one.
     """
 
-    def __init__(self, compacted_below: int = 0, cleaned_to: int | None = None) -> None:
+    def __init__(self, compacted_below: int = 0, cleaned_to: int | None = None, log_end: int = 0) -> None:
         self._compacted_below = compacted_below
         self._files_below = compacted_below if cleaned_to is None else min(compacted_below, cleaned_to)
+        self._log_end = log_end
         self._end: int | None = None
         self.odd_end = 0
 
@@ -83,7 +86,8 @@ class RunReader:
             if batch is None:
                 before = None
                 continue
-            is_linked = self._links(before, batch, _start(following, next_base_offset))
+            after = _start(following, self._after(next_base_offset, batch.next_offset))
+            is_linked = self._links(before, batch, after)
             before = batch.next_offset
             if growing is not None and is_linked and batch.partition_leader_epoch == growing.epoch:
                 growing = attrs.evolve(
@@ -108,10 +112,19 @@ class RunReader:
             self._end = min(perhaps_from, before)  # An empty segment, as compaction leaves it.
 
     def _links_files(self, end: int | None, next_base_offset: int | None) -> bool:
-        """Whether the end of a file can be beside the next one: there, or before it, with nothing known between."""
+        """Whether the end of a file can be beside the next one: there, or before it, with nothing known between.
+
+        The end of the last file is beside that of the log, if that is known.
+        """
         if end is None or next_base_offset is None or end >= next_base_offset:
-            return end is not None and end == next_base_offset
+            return end is not None and end == self._after(next_base_offset, end)
         return next_base_offset <= self._files_below
+
+    def _after(self, next_base_offset: int | None, end: int) -> int | None:
+        """Return what comes after a file that ends at an offset: the next one, or the end of the log, if it is that."""
+        if next_base_offset is None and end == self._log_end:
+            return end
+        return next_base_offset
 
     def _links(self, before: int | None, batch: RecordBatch, following: int | None) -> bool:
         """Whether what is directly beside a batch says where it starts: for one after a gap, on both sides."""
@@ -151,10 +164,10 @@ def _with_following(
         yield last[0], None
 
 
-def _start(following: tuple[RecordBatch | None] | None, next_base_offset: int | None) -> int | None:
-    """Return where what follows starts: a batch, or the next file; None if it is damage or nothing."""
+def _start(following: tuple[RecordBatch | None] | None, after: int | None) -> int | None:
+    """Return where what follows starts: a batch, or what is after the file; None if it is damage or nothing."""
     if following is None:
-        return next_base_offset
+        return after
     return None if following[0] is None else following[0].base_offset
 
 

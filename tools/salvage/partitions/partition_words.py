@@ -96,8 +96,8 @@ def _compaction_lines(salvage: PartitionSalvage) -> Iterator[str]:
 def _gap_lines(salvage: PartitionSalvage) -> Iterator[str]:
     for start, end in salvage.open_gaps[:_MOST_LINES]:
         yield (
-            f"Perhaps lost: {offsets_text(start, end)}: no source has anything there, before a file: compaction or"
-            " retention has removed it, or a file is missing."
+            f"Perhaps lost: {offsets_text(start, end)}: no source has anything whole there, before a file: compaction"
+            " or retention has removed it, or a file is missing or damaged."
         )
     if len(salvage.open_gaps) > _MOST_LINES:
         yield f"Perhaps lost: {len(salvage.open_gaps) - _MOST_LINES:,} more of these gaps; the plan's file has all."

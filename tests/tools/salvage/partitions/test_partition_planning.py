@@ -45,9 +45,12 @@ def damaged(
     epochs = [each for each in damage if each[1] == "epoch"]
     for broker in given:
         disk = PartitionDisk(place / str(broker), past.logs[broker], past.checkpoints[broker], rolls)
+        is_stale = any(which % len(past.logs) == broker and kind == "stale" for which, kind, *_ in damage)
         for which, kind, number, amount in damage:
             if (which, kind, number, amount) in epochs[1:]:
                 continue  # Two neighbours, or two copies, with the same false epoch would vouch for each other.
+            if kind == "offset" and is_stale:
+                continue  # An older batch with the offset of its place is what nothing can tell from the right one.
             if which % len(past.logs) == broker and disk.log and not _looks_right(disk.log, kind, number, amount):
                 disk.damage(kind, number, amount)
         disks.append(disk)

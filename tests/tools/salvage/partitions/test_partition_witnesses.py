@@ -17,7 +17,7 @@ from raftlog.tools.salvage.partitions.partition_words import plan_words
 from tests.tools.auditing.produced_logs import Step
 from tests.tools.auditing.produced_logs import batches as produced
 from tests.tools.console import run
-from tests.tools.salvage.made_quorums import data_batch
+from tests.tools.salvage.made_quorums import data_batch, leader_change
 from tests.tools.salvage.partitions.made_partitions import NAME, PartitionDisk
 from tests.tools.salvage.partitions.test_partition_salvage import (
     TRUTH,
@@ -31,7 +31,7 @@ from tests.tools.salvage.partitions.test_partition_salvage import (
     spoil,
 )
 from tests.tools.salvage.partitions.test_partition_traps import BELIEF, COMPACTED, LOG, disk, lost, plan, spans, tens
-from tests.tools.state.made_metadata import VERSION, metadata_log, record
+from tests.tools.state.made_metadata import VERSION, metadata_batch, metadata_log, record
 
 # How far a log went
 
@@ -111,6 +111,33 @@ def test_what_another_copy_knows_to_be_committed_is_named(tmp_path: Path) -> Non
     assert "Lost: nothing else" in text
 
 
+def test_what_may_have_been_before_the_base_is_named_once(tmp_path: Path) -> None:
+    """It is lost if the base's own file has bytes of it; else it may have been deleted, if another copy has a file."""
+    damaged = disk(tmp_path / "0", LOG, 0).source(0)
+    found = plan(BELIEF, damaged)
+    assert (lost(found), found.open_gaps) == ([(0, 10)], ())
+    base = disk(tmp_path / "1", LOG, lost=(0,), rolls=(2,))
+    base.has_checkpoint = False
+    other = disk(tmp_path / "2", LOG, 0, 1, rolls=(2,)).source(1)
+    for start, gaps in ((None, ((0, 20),)), (19, ((19, 20),)), (20, ())):
+        found = plan(BELIEF, base.source(0, log_start=start), other)
+        assert (lost(found), found.open_gaps, found.start_offset) == ([], gaps, 20)
+    assert plan(BELIEF, base.source(0)).open_gaps == ()
+
+
+@pytest.mark.parametrize(("high_watermark", "is_used"), [(None, False), (59, False), (60, True), (61, False)])
+def test_the_end_of_the_log_vouches_for_the_last_batch(
+    high_watermark: int | None, is_used: bool, tmp_path: Path
+) -> None:
+    """It is alone after damage, or after a gap of a compacted log: it has its place if it ends where the log does."""
+    source = disk(tmp_path / "0", LOG, 4).source(0, high_watermark=high_watermark)
+    found = plan(BELIEF, source, steps_over=True)
+    assert (spans(found)[-1][2], bool(found.doubted)) == (60 if is_used else 40, not is_used)
+    source = disk(tmp_path / "1", [*LOG[:4], LOG[5]]).source(0, high_watermark=high_watermark)
+    found = plan(COMPACTED, source)
+    assert (found.end_offset, bool(found.doubted)) == (60 if is_used else 40, not is_used)
+
+
 # Files of a compaction that was killed
 
 
@@ -188,6 +215,24 @@ def test_metadata_that_are_older_than_those_of_a_source_prove_nothing(tmp_path: 
     line = planned(copy, file=tmp_path / "plan", options=("--metadata", controller))
     assert (line["is_proven"], len(line["unproven"])) == (False, 1)
     assert "they are older" in line["unproven"][0]
+
+
+def test_a_tail_that_the_quorum_has_replaced_is_not_later_if_it_was_given(tmp_path: Path) -> None:
+    """The broker has fetched records that were never committed: with its metadata beside the others, that shows."""
+    (copy,) = brokers(tmp_path, 1)
+    controller = metadata(tmp_path)
+    shutil.copytree(controller / "__cluster_metadata-0", copy / "__cluster_metadata-0")
+    change = record("PartitionChangeRecord", partitionId=0, topicId=TXN_ID, isr=[1, 2])
+    replaced = b"".join(metadata_batch(3 + each, [change], 1_000_000) for each in range(3))
+    for directory, data in ((controller, leader_change(3, 2, 9, [9]).data), (copy, replaced)):
+        with (directory / "__cluster_metadata-0" / f"{0:020}.log").open("ab") as log:
+            log.write(data)
+    state = controller / "__cluster_metadata-0" / "quorum-state"
+    state.write_text(state.read_text().replace('"leaderEpoch": 1', '"leaderEpoch": 2'))
+    for given, is_proven in (((controller,), False), ((controller, copy), True)):
+        options = [each for directory in given for each in ("--metadata", directory)]
+        line = planned(copy, file=tmp_path / "plan", options=tuple(options))
+        assert (line["is_proven"], line["belief"]["end_offset"], line["belief"]["isr"]) == (is_proven, 4, [1])
 
 
 def test_nothing_is_written_into_the_metadata(tmp_path: Path) -> None:
