@@ -223,6 +223,13 @@ MUTANTS: Final = (
         (f"{VERDICTS}::test_a_rewrite_of_the_voters_doubts_no_true_name",),
     ),
     Mutant(
+        "R-proof-name-changed",
+        "of those, only what a tool may have written counts",
+        "AddVoterHandler, RemoveVoterHandler",
+        instead(log_lineages, "_may_be_forced", lambda *_: True),
+        (f"{VERDICTS}::test_times_after_what_only_a_leader_writes_are_compared",),
+    ),
+    Mutant(
         "R-proof-name-broker",
         "what brokers acted on is proven whichever name of a snapshot is right",
         "a snapshot that was renamed",

@@ -18,7 +18,6 @@ from raftlog.records.rules import Severity
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
 from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
-from raftlog.tools.auditing.history.log_lineages import contradicted_names
 from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.history.replicas import static_voters, usable_snapshots
 from raftlog.tools.auditing.history.verdict_words import offsets_text, point_text, proof_text, quorum_verdict
@@ -291,8 +290,8 @@ class _Planning:
 
     def _snapshots(self) -> Iterator[FoundSnapshot]:
         """Yield the sound snapshots whose names nothing contradicts."""
-        logs = [witness.evidence for witness in self._witnesses if witness.evidence is not None]
-        misnamed = contradicted_names(logs)
+        names = (each for copy in self._view.judgement.copies for each in copy.doubted.values())
+        misnamed = {each.path for each in names if each.is_certain}
         for number, (source, witness) in enumerate(zip(self._sources, self._witnesses, strict=True)):
             ids = [] if witness.evidence is None else usable_snapshots(witness.evidence, misnamed)
             wrong = {each.path for each in self._findings[number] if is_serious(each)}

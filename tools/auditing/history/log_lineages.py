@@ -18,12 +18,15 @@ from raftlog.tools.auditing.history.quorum_statements import (
     hole_offset,
     log_statements,
     snapshot_statements,
+    voters_of,
 )
 from raftlog.tools.auditing.proof.lineage import Lineage, parting
 from raftlog.tools.auditing.proof.snapshot_names import NamedSnapshot, NameFault, TimeSeen, name_faults_of
+from raftlog.voters.voter_set import VoterSet
 
 _ANY_EPOCH: Final = -1
 """Of the batch after a snapshot's end, which may be of the next epoch."""
+_OF_WHOM_TWO_ARE_A_MAJORITY: Final = 3
 
 
 def log_lineage(evidence: PartitionEvidence) -> Lineage:
@@ -73,9 +76,9 @@ def names_against_times(logs: Sequence[PartitionEvidence]) -> dict[str, NameFaul
     """Return the part of ``name_faults`` that the headers of snapshots say.
 
     Times are compared within one directory, and between logs that have the same batch at the start of an epoch, up to
-    the first Voters record that not both have: a tool that rewrites the voters writes one in the last epoch of the log
-    that it has, at any later time, where other logs have other records. Where two logs have other batches at the start,
-    the epoch was used twice, and its times say nothing.
+    the first Voters record that a tool may have written and that not both have: such a tool writes it in the last epoch
+    of the log that it has, at any later time, where other logs have other records. Where two logs have other batches at
+    the start, the epoch was used twice, and its times say nothing.
     """
     statements = [list(_named_snapshots(log)) for log in logs]
     if not any(statements):
@@ -112,7 +115,7 @@ class _Branch:
 
     Attributes:
         opening: offset and timestamp of its first batch, if the log has that with its LeaderChange; else empty.
-        changes: offset and value of each Voters record after it.
+        changes: offset and value of each Voters record after it that a tool may have written.
     """
 
     opening: tuple[int, ...] = ()
@@ -140,12 +143,27 @@ def _branches(log: PartitionEvidence) -> dict[int, _Branch]:
         if seen.opens_with_leader and seen.start_offset < end_offset
     }
     changes: dict[int, list[tuple[int, bytes]]] = {}
+    before: VoterSet | None = None
     for statement in log_statements(log):
         seen = statement.seen
+        if not isinstance(statement.value, VotersRecord) or seen.offset >= end_offset:
+            continue
+        voters = voters_of(statement)
         is_later = seen.epoch in openings and seen.batch_offset > openings[seen.epoch][0]
-        if isinstance(statement.value, VotersRecord) and is_later and seen.offset < end_offset:
+        if is_later and _may_be_forced(before, voters):
             changes.setdefault(seen.epoch, []).append((seen.offset, seen.value))
+        before = voters
     return {epoch: _Branch(opening, tuple(changes.get(epoch, ()))) for epoch, opening in openings.items()}
+
+
+def _may_be_forced(before: VoterSet | None, after: VoterSet | None) -> bool:
+    """Whether a tool may have named voters after others, of whom a majority was lost: two, if there were three.
+
+    A leader adds or removes one, or updates one.
+    """
+    if before is None or after is None:
+        return True
+    return len(before) < _OF_WHOM_TWO_ARE_A_MAJORITY or len(before.voter_keys ^ after.voter_keys) > 1
 
 
 def _of_other_epochs(log: PartitionEvidence) -> dict[str, NameFault]:

@@ -20,7 +20,7 @@ MetadataBatchLoader#loadBatch, lastContainedLogTimeMs; BatchAccumulator, the clo
 
 import bisect
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -48,7 +48,7 @@ class NamedSnapshot:
     lineage: str = ""
 
 
-@attrs.frozen(order=True)
+@attrs.frozen
 class TimeSeen:
     """A record of a log.
 
@@ -87,7 +87,10 @@ def name_faults_of(snapshots: Sequence[NamedSnapshot], times: Iterable[TimeSeen]
         snapshots: of the replicas of one log; those whose batches have the epoch of their name.
         times: of sound batches in the logs of these replicas, in any order. A timestamp below 0 is unknown.
     """
-    known = sorted({each for each in times if each.timestamp >= 0}, key=lambda each: (each.epoch, each.lineage, each))
+    known = sorted(
+        {each for each in times if each.timestamp >= 0},
+        key=lambda each: (each.epoch, each.lineage, each.offset, each.timestamp),
+    )
     groups = itertools.groupby(known, key=lambda each: (each.epoch, each.lineage))
     starts = {(each.offset, each.timestamp) for each in known}
     clocks = {key: _Clock(list(seen), starts) for key, seen in groups}
@@ -192,13 +195,23 @@ def _faults_of_epoch(
     sure = {(each.id, each.content) for each in snapshots if each.path in confirmed and each.content is not None}
     confirmed |= {each.path for each in snapshots if (each.id, each.content) in sure and each.path not in found}
     left = [each for each in snapshots if each.path not in found or not found[each.path].is_certain]
-    for one, other in itertools.combinations(left, 2):
-        if one.id == other.id or {one.path, other.path} <= confirmed:
+    for one, other in _pairs(left, confirmed):
+        if one.id == other.id:
             continue
         clock = clocks.get((one.id.epoch, one.lineage), _NO_CLOCK)
         for path, fault in _faults_of_pair(one, other, clock, confirmed):
             _add(found, path, fault)
     return found
+
+
+def _pairs(snapshots: Sequence[NamedSnapshot], confirmed: set[str]) -> Iterator[tuple[NamedSnapshot, NamedSnapshot]]:
+    """Yield the pairs of which not both are confirmed, as most are, in their order."""
+    unsure = [place for place, each in enumerate(snapshots) if each.path not in confirmed]
+    for place, one in enumerate(snapshots):
+        if one.path in confirmed:
+            yield from ((one, snapshots[other]) for other in unsure[bisect.bisect_right(unsure, place) :])
+        else:
+            yield from ((one, other) for other in snapshots[place + 1 :])
 
 
 def _add(found: dict[str, NameFault], path: str, fault: NameFault) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the batches of a log in which its snapshots end."""
 
+import bisect
 from collections.abc import Iterable, Iterator
 
 import attrs
@@ -24,10 +25,14 @@ class SnapshotEnds:
 
     def take(self, table: BatchTable) -> None:
         """Search the next batches; if two have the record, the first is used."""
-        for wanted in self._wanted:
+        if not len(table):
+            return
+        start = bisect.bisect_left(self._wanted, int(table.base_offsets.min()))
+        end = bisect.bisect_right(self._wanted, int(table.last_offsets.max()) + 1)
+        for wanted in self._wanted[start:end]:
             if wanted not in self._found and (batch := _batch_of(table, wanted)) is not None:
                 self._found[wanted] = batch
-            if wanted not in self._next and len(table):
+            if wanted not in self._next:
                 for index in (table.base_offsets == wanted).nonzero()[0][:1]:
                     self._next[wanted] = int(table.max_timestamps[index])
 
@@ -40,8 +45,8 @@ class SnapshotEnds:
 
 def _batch_of(table: BatchTable, snapshot_offset: int) -> BatchSeen | None:
     holds_last = (table.base_offsets < snapshot_offset) & (table.last_offsets >= snapshot_offset - 1)
-    index = int(np.argmax(holds_last)) if len(table) else 0
-    if not len(table) or not holds_last[index]:
+    index = int(np.argmax(holds_last))
+    if not holds_last[index]:
         return None
     return BatchSeen(
         snapshot_offset,

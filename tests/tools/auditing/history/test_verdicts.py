@@ -401,14 +401,15 @@ def test_logs_of_another_lineage_doubt_no_name(opens_at: int) -> None:
     assert all(not copy.doubted for copy in view.judgement.copies)
 
 
+@pytest.mark.parametrize("named", [(1, 3), THREE])
 @pytest.mark.parametrize(("rewritten_at", "last"), [(240, 0), (299, 0), (300, 0), (240, 260), (240, 299)])
-def test_a_rewrite_of_the_voters_doubts_no_true_name(rewritten_at: int, last: int) -> None:
+def test_a_rewrite_of_the_voters_doubts_no_true_name(rewritten_at: int, last: int, named: tuple[int, ...]) -> None:
     """A tool has named the only voter later, in the last epoch of a log that lagged: that loss is still told.
 
     What the log had from there on, and a snapshot stands for, are other records, with other times.
     """
-    kept, lagged = log_of(1, 250), log_of(3, rewritten_at)
-    kept.snapshot(300, epoch=1, named=voters(*THREE))
+    kept, lagged = log_of(1, 250, named=named), log_of(3, rewritten_at, named=named)
+    kept.snapshot(300, epoch=1, named=voters(*named))
     lagged.now = 1_000_000
     lagged.change(voters(3))
     if last:
@@ -420,6 +421,29 @@ def test_a_rewrite_of_the_voters_doubts_no_true_name(rewritten_at: int, last: in
     assert all(not copy.doubted for copy in judgement.copies)
     assert judgement.ruling.verdict is (QuorumVerdict.MISSING if is_shorter else QuorumVerdict.NOTHING_MISSING)
     assert judgement.ruling.reason is (Reason.TWO_LINEAGES if is_shorter else Reason.ENOUGH_VOTERS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_doubted"),
+    [
+        pytest.param(THREE, (1, 2), True, id="a leader removes one of three"),
+        pytest.param((1, 2), THREE, False, id="or adds one to two"),
+        pytest.param((1, 2), (1,), False, id="or removes one of two"),
+        pytest.param(THREE, (1,), False, id="a tool keeps one of three"),
+        pytest.param((1, 2, 3, 4), (1, 2), False, id="or two of four"),
+    ],
+)
+def test_times_after_what_only_a_leader_writes_are_compared(
+    before: tuple[int, ...], after: tuple[int, ...], is_doubted: bool
+) -> None:
+    """A change of voters at which no majority can have been lost is not the work of a tool."""
+    short, longer = log_of(1, 205, named=before), log_of(2, 230, named=before)
+    short.snapshot(300, epoch=1, named=voters(*before), last_ms=219)
+    longer.change(voters(*after))
+    longer.data(19)
+    judgement = view_of(node(short, epoch=1), node(longer, epoch=1)).judgement
+
+    assert [len(copy.doubted) for copy in judgement.copies] == ([1, 0] if is_doubted else [0, 0])
 
 
 def test_a_renamed_snapshot_that_changes_nothing() -> None:

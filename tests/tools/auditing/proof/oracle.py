@@ -177,8 +177,12 @@ def _has_shared_times(one: Files, other: Files, epoch: int, given: Sequence[File
 
 
 def _changes(files: Files, epoch: int) -> dict[int, tuple[Key, ...]]:
+    """The Voters records of an epoch by which a majority of three or more voters cannot have been kept, or of fewer."""
     sound = range(files.start, _sound_end(files))
-    return {at: files.log[at].voters or () for at in sound if files.log[at].epoch == epoch and files.log[at].voters}
+    named = [(at, files.log[at].voters or ()) for at in sound if files.log[at].voters]
+    pairs = zip([(-1, ()), *named], named, strict=False)
+    by_leader = {at for (_, old), (at, new) in pairs if len(old) > 2 and len(set(old) ^ set(new)) < 2}
+    return {at: keys for at, keys in named if files.log[at].epoch == epoch and at not in by_leader}
 
 
 def _opening(files: Files, epoch: int) -> tuple[int, int] | None:
