@@ -31,6 +31,26 @@ def rules(directory: Path) -> dict[str, str]:
     return {each["rule"]: each["severity"] for each in found}
 
 
+def test_a_snapshot_that_was_moved_into_a_batch_is_not_kept(quorum: Path, tmp_path: Path) -> None:
+    """No log can be opened with it: it is named, and all else is kept."""
+    log = quorum / "n3" / LOG
+    moved = log / "00000000000000000213-0000000004.checkpoint"
+    max(log.glob("*.checkpoint")).rename(moved)  # The batch is from 211 to 227.
+    planned = run("rewrite-voters", *arguments(quorum / "n3"), "--plan", tmp_path / "plan", "-j1")
+    assert planned.exit_code == 0, planned.messages
+    assert f"Not kept: {moved}: by its name it ends inside a batch" in planned.text
+    assert apply(tmp_path / "plan", tmp_path / "new").exit_code == 0
+    assert batches(tmp_path / "new")[:-1] == batches(quorum / "n3")
+    names = sorted(path.name for path in log.glob("*.checkpoint"))
+    assert sorted(path.name for path in (tmp_path / "new" / LOG).glob("*.checkpoint")) == names[:-1]
+    assert rules(tmp_path / "new") == {"voters-rewritten": "suspicious"}
+
+
+def arguments(directory: Path) -> list[str | Path]:
+    """What is asked for: node 3 alone, without 2 and 4."""
+    return [directory, "--initial-controllers", THREE, "--lost", "2", "--lost", "4"]
+
+
 def test_one_record_is_added_and_nothing_else(quorum: Path, tmp_path: Path) -> None:
     """The result is the log that was kept, one control batch in its last epoch, and an election state with no vote."""
     file, out = tmp_path / "plan", tmp_path / "new"
