@@ -59,6 +59,16 @@ def snapshots_inside_batches(source: Source, evidence: Iterable[PartitionEvidenc
     return tuple(join(METADATA_DIRECTORY_NAME, name) for name in sorted(found))
 
 
+def without_files(
+    evidence: Iterable[PartitionEvidence], source: Source, names: Iterable[str]
+) -> list[PartitionEvidence]:
+    """Return evidence in which some files of a source are not there."""
+    paths = set(map(source.path, names))
+    return [
+        attrs.evolve(each, files=tuple(file for file in each.files if file.task.path not in paths)) for each in evidence
+    ]
+
+
 def read_kept_log(source: Source, left_out: Iterable[str] = ()) -> KeptLog:
     """Read the log that is kept. Nothing is written.
 

@@ -121,11 +121,12 @@ def _plan(given: argparse.Namespace) -> Fact:
     for source in sources:
         check_is_stopped(source)
     from raftlog.tools.repair.evidence_of_sources import evidence_of  # Slow to import: numpy comes with it.
-    from raftlog.tools.repair.kept_log import read_kept_log, snapshots_inside_batches
+    from raftlog.tools.repair.kept_log import read_kept_log, snapshots_inside_batches, without_files
     from raftlog.tools.repair.voter_planning import RewriteRequest, plan_rewrite
 
     evidence = evidence_of(sources, given.processes)
     left_out = snapshots_inside_batches(sources[0], evidence)
+    evidence = without_files(evidence, sources[0], left_out)
     kept = read_kept_log(sources[0], left_out)
     listener = _listener(kept) if given.listener is None else given.listener
     is_static = not kept.kraft_version.is_reconfiguration_supported

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewriting the voters of what a real Kafka left: the plan, the directory that is made, and what is only read."""
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state
@@ -31,18 +34,21 @@ def rules(directory: Path) -> dict[str, str]:
     return {each["rule"]: each["severity"] for each in found}
 
 
-def test_a_snapshot_that_was_moved_into_a_batch_is_not_kept(quorum: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "offset"), [(-1, 213), (-1, 227), (-2, 220)])
+def test_a_snapshot_that_was_moved_into_a_batch_is_not_kept(
+    number: int, offset: int, quorum: Path, tmp_path: Path
+) -> None:
     """No log can be opened with it: it is named, and all else is kept."""
     log = quorum / "n3" / LOG
-    moved = log / "00000000000000000213-0000000004.checkpoint"
-    max(log.glob("*.checkpoint")).rename(moved)  # The batch is from 211 to 227.
+    moved = log / f"{offset:020}-0000000004.checkpoint"
+    kept = sorted(path.name for path in log.glob("*.checkpoint"))
+    shutil.move(log / kept.pop(number), moved)  # The batch is from 211 to 227.
     planned = run("rewrite-voters", *arguments(quorum / "n3"), "--plan", tmp_path / "plan", "-j1")
     assert planned.exit_code == 0, planned.messages
     assert f"Not kept: {moved}: by its name it ends inside a batch" in planned.text
     assert apply(tmp_path / "plan", tmp_path / "new").exit_code == 0
     assert batches(tmp_path / "new")[:-1] == batches(quorum / "n3")
-    names = sorted(path.name for path in log.glob("*.checkpoint"))
-    assert sorted(path.name for path in (tmp_path / "new" / LOG).glob("*.checkpoint")) == names[:-1]
+    assert sorted(path.name for path in (tmp_path / "new" / LOG).glob("*.checkpoint")) == kept
     assert rules(tmp_path / "new") == {"voters-rewritten": "suspicious"}
 
 
