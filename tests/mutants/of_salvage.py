@@ -98,7 +98,9 @@ def _without_alone(right: Wrong) -> Wrong:
 
 
 def _of_the_past_alone(right: Wrong) -> Wrong:
-    return lambda self, number, rules: right(self, number, rules) if "leader-voted" in rules else frozenset()
+    return lambda self, number, rules, *least: (
+        right(self, number, rules, *least) if "leader-voted" in rules else frozenset()
+    )
 
 
 def _by_its_own_offsets(right: Wrong) -> Wrong:
@@ -241,8 +243,15 @@ MUTANTS: Final = (
         "R-salvage-flawed",
         "a batch that no leader has written is not preferred to one without a fault",
         "PAR/CTRL (FAST'18)",
-        instead(_Merging, "_passes_over_flawed", lambda *_: False),
+        instead(_Merging, "_passes_over", lambda *_: False),
         (f"{FLAWED}::test_a_batch_without_a_fault_is_preferred",),
+    ),
+    Mutant(
+        "R-salvage-epoch-begins",
+        "across replicas, too, an epoch begins with its LeaderChange",
+        "LeaderState#appendLeaderChangeMessageAndBootstrapRecords",
+        instead(merging, "_can_follow", lambda *_: True),
+        (f"{FLAWED}::test_no_epoch_begins_without_its_leader",),
     ),
     Mutant(
         "R-salvage-refuted",

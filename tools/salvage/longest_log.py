@@ -15,7 +15,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot, choose
-from raftlog.tools.salvage.merging import FoundBatch, IsMajority, Merged, merge_by_sides, read_usable
+from raftlog.tools.salvage.merging import IMPOSSIBLE, ODD, FoundBatch, IsMajority, Merged, merge_by_sides, read_usable
 from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases, read_runs
 from raftlog.tools.salvage.vouching import DiskOwner, NumberedRun, VouchedLog, vouch, with_second_copies
 from raftlog.tools.salvage.winning import Extent, Known, Winner, parting_offset, winner
@@ -39,6 +39,7 @@ class ReplicaFiles:
         refuted: files and positions of batches that are damaged by what is before them in the log.
         flawed: files and positions of whole batches that no leader can have written: of two at one offset, one that is
             not here is preferred.
+        odd: likewise of those that a tool may have written.
     """
 
     directory: str
@@ -49,6 +50,7 @@ class ReplicaFiles:
     has_losses: bool = False
     refuted: frozenset[tuple[str, int]] = frozenset()
     flawed: frozenset[tuple[str, int]] = frozenset()
+    odd: frozenset[tuple[str, int]] = frozenset()
 
 
 @attrs.frozen
@@ -118,13 +120,14 @@ def find_longest_log(
         end, start = (0, 0) if chosen is None else (chosen.end.offset, chosen.start_offset)
         return _committed_reach(end, committed_end), by_side, end, -start
 
-    def is_flawed(batch: FoundBatch) -> bool:
-        return (batch.file, batch.position) in replicas[batch.source].flawed
+    def flaw_of(batch: FoundBatch) -> int:
+        replica, place = replicas[batch.source], (batch.file, batch.position)
+        return IMPOSSIBLE if place in replica.flawed else ODD if place in replica.odd else 0
 
     offsets = sorted({each.offset for each in of_lineage})
     ways = (
         (each, choose(each, [snapshot for snapshot in of_lineage if not _is_misplaced(snapshot, each)]))
-        for each in merge_by_sides(read, ranks, is_majority, is_flawed, offsets)
+        for each in merge_by_sides(read, ranks, is_majority, flaw_of, offsets)
     )
     merged, chosen = max(ways, key=preference)
     misplaced = tuple(each for each in of_lineage if _is_misplaced(each, merged))

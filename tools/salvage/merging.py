@@ -6,7 +6,7 @@ All logs are read once, side by side, in the order of their offsets; of each, on
 
 import bisect
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -14,7 +14,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import split
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.evidence import BatchSeen
-from raftlog.tools.salvage.runs import Run
+from raftlog.tools.salvage.runs import Run, opens_with_leader
 
 
 @attrs.frozen
@@ -78,7 +78,8 @@ class Conflict:
         epoch: of the batches.
         kept: numbers of the sources on whose side the log may go on.
         left_out: numbers of the others, of which nothing from this offset on is used.
-        is_settled: whether a majority has one of the batches, which is taken; otherwise none is.
+        is_settled: whether one of the batches is taken, which a majority has, or which alone can follow the one before;
+            otherwise none is.
     """
 
     offset: int
@@ -126,8 +127,11 @@ Reader: TypeAlias = Callable[[int], Iterator[tuple[str, RecordBatch]]]
 """Yields the batches of a source that may be used, with the names of their files, by ascending offset."""
 IsMajority: TypeAlias = Callable[[Sequence[int], int], bool]
 """Says whether some sources are those of a majority of the voters, before an offset."""
-IsFlawed: TypeAlias = Callable[[FoundBatch], bool]
-"""Says whether no leader can have written a batch, though it is whole, and its place and epoch are vouched for."""
+FlawOf: TypeAlias = Callable[[FoundBatch], int]
+"""Says of a whole batch, whose place and epoch are vouched for, how it differs from what a leader writes: 0 if it does
+not, ``ODD`` if it may be a tool's, ``IMPOSSIBLE`` if no leader can have written it."""
+ODD: Final = 1
+IMPOSSIBLE: Final = 2
 
 
 def read_usable(directory: str, runs: Sequence[Run], end_offset: int) -> Iterator[tuple[str, RecordBatch]]:
@@ -154,7 +158,7 @@ def merge_by_sides(
     read: Reader,
     ranks: Sequence[int],
     is_majority: IsMajority,
-    is_flawed: IsFlawed = lambda _: False,
+    flaw_of: FlawOf = lambda _: 0,
     offsets: Sequence[int] = (),
 ) -> Iterator[Merged]:
     """Merge the batches of replicas, once for each side that the log may go on with.
@@ -166,7 +170,7 @@ def merge_by_sides(
         read: reads a source, from its beginning, each time that it is called.
         ranks: numbers of the sources, the most up-to-date first, in an order that does not depend on their numbers.
         is_majority: decides conflicts.
-        is_flawed: of two batches at one offset, one without a flaw is taken.
+        flaw_of: of two batches at one offset, an impossible one is not taken; nor, if no majority has it, an odd one.
         offsets: ascending; the results have what batches are before them.
 
     Raises:
@@ -174,7 +178,7 @@ def merge_by_sides(
     """
     ways: list[tuple[int, ...]] = [()]
     while ways:
-        merging = _Merging(read, ranks, is_majority, is_flawed, offsets, ways.pop())
+        merging = _Merging(read, ranks, is_majority, flaw_of, offsets, ways.pop())
         yield merging.merged()
         ways += merging.other_ways
 
@@ -183,7 +187,7 @@ class _Merging:
     """The batches that come next, and what was merged so far.
 
     Args:
-        read, ranks, is_majority, is_flawed, offsets: as for ``merge_by_sides``.
+        read, ranks, is_majority, flaw_of, offsets: as for ``merge_by_sides``.
         way: with which side, by number, the log goes on after each of the first conflicts that no majority settles;
             after later ones it goes on with the first.
 
@@ -196,13 +200,13 @@ class _Merging:
         read: Reader,
         ranks: Sequence[int],
         is_majority: IsMajority,
-        is_flawed: IsFlawed,
+        flaw_of: FlawOf,
         offsets: Sequence[int],
         way: tuple[int, ...],
     ) -> None:
         self._ranks = ranks
         self._is_majority = is_majority
-        self._is_flawed = is_flawed
+        self._flaw_of = flaw_of
         self._offsets = offsets
         self._way = way
         self._parted: tuple[int, ...] = ()
@@ -235,11 +239,14 @@ class _Merging:
         start = min(batch.base_offset for _, batch in self._next.values())
         end = max(batch.next_offset for _, batch in self._next.values() if batch.base_offset == start)
         here = [number for number in self._ranks if number in self._next and self._next[number][1].base_offset < end]
+        here = self._following(start, here)
         sides = self._sides(here)
-        if len(sides) > 1 and self._passes_over_flawed(sides):
-            return
         if len(sides) > 1:
+            if self._passes_over(sides, IMPOSSIBLE):
+                return
             is_settled = any(self._is_majority(side, start) for side in sides)
+            if not is_settled and self._passes_over(sides, ODD):
+                return
             sides = [self._settle(start, sides)] if is_settled else self._part(start, sides)
         if sides:
             self._take(sides[0])
@@ -259,9 +266,26 @@ class _Merging:
                 side.append(number)
         return sides
 
-    def _passes_over_flawed(self, sides: Sequence[Sequence[int]]) -> bool:
-        """Leave out the batches that no leader can have written, if another one begins at the same offset."""
-        flawed = [side for side in sides if any(self._is_flawed(self._place(number)) for number in side)]
+    def _following(self, start: int, numbers: list[int]) -> list[int]:
+        """Return sources whose next batch can follow the last one that was taken, and leave out the others.
+
+        A LeaderChange begins an epoch, and nothing else does. If no batch can follow, a stretch ends there.
+        """
+        last = self._pieces[-1] if self._pieces else None
+        if last is None or last.end_offset != start:
+            return numbers
+        here = [number for number in numbers if self._next[number][1].base_offset == start]
+        apart = [number for number in here if not _can_follow(last.epoch, self._next[number][1])]
+        if len(apart) == len(here):
+            self._end_stretch()
+        elif apart:
+            self._leave_out(start, [number for number in here if number not in apart], [apart], is_settled=True)
+            return [number for number in numbers if number not in apart]
+        return numbers
+
+    def _passes_over(self, sides: Sequence[Sequence[int]], least: int) -> bool:
+        """Leave out the batches with such a flaw, if another one begins at the same offset."""
+        flawed = [side for side in sides if any(self._flaw_of(self._place(number)) >= least for number in side)]
         sound = {self._next[side[0]][1].base_offset for side in sides if side not in flawed}
         left_out = [number for side in flawed for number in side if self._next[number][1].base_offset in sound]
         for number in left_out:
@@ -338,6 +362,12 @@ class _Merging:
         if self._pieces:
             self._stretches.append(Stretch(tuple(Piece(*attrs.astuple(each)) for each in self._pieces)))
             self._pieces = []
+
+
+def _can_follow(epoch: int, batch: RecordBatch) -> bool:
+    """Whether a batch can be directly after one of an epoch."""
+    is_later = batch.partition_leader_epoch > epoch
+    return opens_with_leader(batch) if is_later else batch.partition_leader_epoch == epoch
 
 
 @attrs.define

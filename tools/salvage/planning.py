@@ -44,7 +44,7 @@ from raftlog.tools.salvage.merging import Piece
 from raftlog.tools.salvage.replacing import begins_after, read_batch_at, replaced_batch, with_batch_apart
 from raftlog.tools.salvage.runs import NamedSegment
 from raftlog.tools.salvage.salvage_plan import Flaw, Owner, Replacement, Salvage, TakenFile
-from raftlog.tools.salvage.salvage_review import OF_THE_PAST, REFUTED_BY_OTHERS, misfits
+from raftlog.tools.salvage.salvage_review import OF_THE_PAST, REFUTED_BY_OTHERS, UNREADABLE, misfits
 from raftlog.tools.salvage.winning import Known
 from raftlog.voters.voter_set import VoterSet
 
@@ -226,12 +226,14 @@ class _Planning:
                 if is_taken or (number, file, position) in left_out:
                     yield Flaw(number, each.offset, each.rule, each.reason, is_taken)
 
-    def _batches_of(self, number: int, rules: Collection[str]) -> frozenset[tuple[str, int]]:
-        """Return where the audit finds damage by some rules in a source: names of files, and positions of batches."""
+    def _batches_of(
+        self, number: int, rules: Collection[str], least: Severity = Severity.DAMAGED
+    ) -> frozenset[tuple[str, int]]:
+        """Return where the audit finds a breach of some rules in a source: names of files, and positions of batches."""
         return frozenset(
             (name_of(each.path), each.position)
             for each in self._findings[number]
-            if each.rule in rules and each.position is not None and is_serious(each)
+            if each.rule in rules and each.position is not None and each.severity >= least
         )
 
     def _found(self, without: Collection[FoundSnapshot]) -> LongestLog:
@@ -264,7 +266,8 @@ class _Planning:
             None if witness.copy is None else witness.copy.state_epoch,
             witness.copy is None or witness.copy.has_damage or not witness.copy.is_sound,
             self._batches_of(number, REFUTED_BY_OTHERS),
-            self._batches_of(number, OF_THE_PAST),
+            self._batches_of(number, OF_THE_PAST) | self._batches_of(number, UNREADABLE, Severity.SUSPICIOUS),
+            self._batches_of(number, OF_THE_PAST, Severity.SUSPICIOUS),
         )
 
     def _sizes(self, source: Source) -> list[SegmentSize]:

@@ -123,7 +123,7 @@ class _Growing:
             self.end_offset,
             self.first.partition_leader_epoch,
             self.batch_count,
-            _opens_with_leader(self.first),
+            opens_with_leader(self.first),
             self.is_linked_before,
             is_linked_after,
             self.first.crc,
@@ -153,10 +153,11 @@ def _is_sound(batch: RecordBatch) -> bool:
 
 def _is_of_epoch(batch: RecordBatch, epoch: int) -> bool:
     """Whether a batch can go on in the epoch of the one before it: a LeaderChange begins another one."""
-    return batch.partition_leader_epoch == epoch and not _opens_with_leader(batch)
+    return batch.partition_leader_epoch == epoch and not opens_with_leader(batch)
 
 
-def _opens_with_leader(batch: RecordBatch) -> bool:
+def opens_with_leader(batch: RecordBatch) -> bool:
+    """Whether the first record of a batch is a LeaderChange."""
     if not batch.is_control:
         return False
     try:

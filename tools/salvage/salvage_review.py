@@ -28,8 +28,11 @@ from raftlog.tools.salvage.merging import Piece
 
 REFUTED_BY_OTHERS: Final = frozenset({"kraft-version-order"})
 """Rules by which a batch is damaged for what is before it in the log, and whose breach no result may have."""
+UNREADABLE: Final = frozenset({"batch-attributes"})
+"""Rules that Kafka's readers do not mind, and without which raftlog does not find a batch's header."""
 OF_THE_PAST: Final = frozenset(
     {
+        "batch-attributes",
         "batch-bare",
         "control-place",
         "controller-caps",

@@ -125,7 +125,8 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
     kept, left_out = (
         ids_text(sources[number].directory for number in numbers) for numbers in (conflict.kept, conflict.left_out)
     )
-    taken = "that of a majority is taken" if conflict.is_settled else "none is taken"
+    settled = "the former is taken, which a majority has, or which alone can follow the batch before it"
+    taken = settled if conflict.is_settled else "none is taken"
     advice = "" if conflict.is_settled else " If you know which is right, plan again without the others' directories."
     return (
         f"Conflict: at offset {conflict.offset}, {kept} and {left_out} have sound batches of epoch {conflict.epoch}"

@@ -14,6 +14,7 @@ from tests.planted.faults import FAULTS
 from tests.planted.ground import SOURCES, Ground
 from tests.tools.console import run
 from tests.tools.repair.repaired import LOG, batches
+from tests.tools.salvage.planted_everywhere import salvaged, single
 from tests.tools.salvage.salvaged import apply, content, plan, spoil
 from tests.tools.salvage.test_salvage import rules
 
@@ -84,6 +85,20 @@ def test_a_plan_says_what_the_audit_will_say(rule: str, tmp_path: Path) -> None:
         == {(each, True) for each in rules(tmp_path / "new")}
     )
     assert f"[{rule}]." in text
+
+
+@pytest.mark.parametrize("kind", ["attribute-bit-unused", "voters-of-other-versions", "voters-changed-again-at-once"])
+def test_an_odd_batch_without_a_majority_is_not_preferred(kind: str, tmp_path: Path) -> None:
+    """A tool may have written it, on one disk alone: what two others have goes on, with all that is after it."""
+    found, _, _ = made(tmp_path, planted(tmp_path, kind, ["n3"]))
+    assert found == TRUTH
+    assert content(tmp_path / "plan")["conflicts"] == []
+
+
+def test_no_epoch_begins_without_its_leader(tmp_path: Path) -> None:
+    """Two of three voters have the records of an epoch one offset too low, in the place of its LeaderChange."""
+    found = salvaged("static", single("static", "offsets-too-low", 2), tmp_path)
+    assert (found.planted, found.problems, found.verdict) == (2, (), "whole")
 
 
 @pytest.mark.parametrize("kind", REFUTED)
