@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """A salvaged log that is no log of the quorum: what is vouched for, which lineage wins, and what is merged."""
 
+import itertools
 from typing import Any, Final
 
 import attrs
 
 from raftlog.offsets import EpochEntry
-from raftlog.tools.salvage import choosing, identity, longest_log, planning, runs, vouching, winning
+from raftlog.tools.salvage import (
+    choosing,
+    identity,
+    longest_log,
+    losses,
+    merging,
+    planning,
+    runs,
+    salvage_review,
+    vouching,
+    winning,
+)
 from raftlog.tools.salvage.merging import Stretch, _Merging
 from raftlog.tools.salvage.salvage_plan import Owner
 from raftlog.tools.salvage.vouching import VouchedLog
 from raftlog.uuid_text import uuid_to_text
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
+CONFLICTS: Final = "tests/tools/salvage/test_conflicts.py"
+FLAWED: Final = "tests/tools/salvage/test_flawed_batches.py"
 LONGEST: Final = "tests/tools/salvage/test_longest_log.py"
 EMPTY: Final = "tests/tools/salvage/test_empty_sources.py"
 SALVAGE: Final = "tests/tools/salvage/test_salvage.py"
@@ -61,11 +75,36 @@ def _of_any_end(right: Wrong) -> Wrong:
 
 
 def _by_directories(right: Wrong) -> Wrong:
-    return lambda read, ranks, is_majority, _: right(read, ranks, is_majority, lambda side, offset: (len(side),))
+    def find(replicas: Any, *rest: Any) -> Any:
+        return right([attrs.evolve(each, node_id=number) for number, each in enumerate(replicas)], *rest)
+
+    return find
 
 
 def _the_first(self: Any, _: int, sides: Any) -> Any:
     return [sides[0]]
+
+
+def _first_way(right: Wrong) -> Wrong:
+    return lambda *given: itertools.islice(right(*given), 1)
+
+
+def _without_alone(right: Wrong) -> Wrong:
+    def choose(merged: Any, snapshots: Any) -> Any:
+        unsettled = tuple(attrs.evolve(each, is_settled=False) for each in merged.conflicts)
+        return right(attrs.evolve(merged, conflicts=unsettled), snapshots)
+
+    return choose
+
+
+def _of_the_past_alone(right: Wrong) -> Wrong:
+    return lambda self, number, rules, *least: (
+        right(self, number, rules, *least) if "leader-voted" in rules else frozenset()
+    )
+
+
+def _by_its_own_offsets(right: Wrong) -> Wrong:
+    return lambda run, chosen, log: right(run, chosen, VouchedLog((), log.doubted))
 
 
 def _by_id_alone(right: Wrong) -> Wrong:
@@ -173,11 +212,81 @@ MUTANTS: Final = (
         (f"{LONGEST}::test_two_batches_of_one_epoch_and_offset_are_never_merged",),
     ),
     Mutant(
+        "R-salvage-sides",
+        "after a conflict, each side is looked at",
+        "Raft (Ongaro) 5.4: what is committed is in all later logs",
+        swapped(merging, "merge_by_sides", _first_way),
+        (f"{CONFLICTS}::test_each_conflict_has_its_sides",),
+    ),
+    Mutant(
+        "R-salvage-side-committed",
+        "more nodes do not win against what is committed",
+        "Raft (Ongaro) 5.4: what is committed is in all later logs",
+        instead(longest_log, "_committed_reach", lambda *_: 0),
+        (f"{CONFLICTS}::test_a_side_with_what_is_committed_beats_more_nodes",),
+    ),
+    Mutant(
+        "R-salvage-beyond-settled",
+        "beyond a conflict that is settled, a snapshot of the other side is used, and no record of it",
+        "Raft (Ongaro) 5.4: what is committed is in all later logs",
+        swapped(choosing, "choose", _without_alone),
+        (f"{CONFLICTS}::test_beyond_a_settled_conflict_a_snapshot_of_the_other_side_is_all_there_is",),
+    ),
+    Mutant(
         "R-salvage-copies-count",
         "copies of a disk are no side of their own in a conflict",
         "PAR/CTRL (FAST'18)",
-        swapped(longest_log, "merge", _by_directories),
+        swapped(longest_log, "find_longest_log", _by_directories),
         (f"{LONGEST}::test_copies_of_a_disk_do_not_outvote_a_node",),
+    ),
+    Mutant(
+        "R-salvage-flawed",
+        "a batch that no leader has written is not preferred to one without a fault",
+        "PAR/CTRL (FAST'18)",
+        instead(_Merging, "_passes_over", lambda *_: False),
+        (f"{FLAWED}::test_a_batch_without_a_fault_is_preferred",),
+    ),
+    Mutant(
+        "R-salvage-epoch-begins",
+        "across replicas, too, an epoch begins with its LeaderChange",
+        "LeaderState#appendLeaderChangeMessageAndBootstrapRecords",
+        instead(merging, "_can_follow", lambda *_: True),
+        (f"{FLAWED}::test_no_epoch_begins_without_its_leader",),
+    ),
+    Mutant(
+        "R-salvage-refuted",
+        "a kraft.version that goes back is damage when it is planned",
+        "KIP-853",
+        swapped(planning._Planning, "_batches_of", _of_the_past_alone),
+        (f"{FLAWED}::test_each_plan_can_be_carried_out",),
+    ),
+    Mutant(
+        "R-salvage-said",
+        "a plan says what the audit will find in the result",
+        "made up",
+        instead(planning._Planning, "_flaws", lambda *_: ()),
+        (f"{FLAWED}::test_a_plan_says_what_the_audit_will_say",),
+    ),
+    Mutant(
+        "R-salvage-misfits",
+        "a snapshot agrees with the log of the result, and not only with its own",
+        "KIP-853",
+        instead(salvage_review, "misfits", lambda *_: {}),
+        (f"{FLAWED}::test_a_snapshot_must_agree_with_the_log_of_the_result",),
+    ),
+    Mutant(
+        "R-salvage-misplaced",
+        "a snapshot ends where a batch ends",
+        "KafkaRaftLog#createNewSnapshot",
+        instead(longest_log, "_is_misplaced", lambda *_: False),
+        (f"{LONGEST}::test_a_snapshot_above_a_hole_beats_cutting",),
+    ),
+    Mutant(
+        "R-salvage-had",
+        "a batch with a wrong number, before others that the result has, gives nothing up",
+        "DefaultRecordBatch: the CRC begins after the base offset",
+        swapped(losses, "_is_had", _by_its_own_offsets),
+        (f"{FLAWED}::test_a_wrong_number_within_what_another_disk_has_gives_nothing_up",),
     ),
     Mutant(
         "R-salvage-form",

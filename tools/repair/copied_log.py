@@ -5,6 +5,7 @@ What is copied is the log itself: segments with their indexes, snapshots, the ep
 nor what raftlog keeps beside a log: the new directory looks as one that Kafka wrote.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from raftlog.errors import SourceChangedError
@@ -24,13 +25,14 @@ _COPIED: Final = SEGMENT_KINDS | {
 _PIECE_BYTES: Final = 1 << 20
 
 
-def copy_log(file_system: FileSystem, source: Source, directory: str) -> None:
+def copy_log(file_system: FileSystem, source: Source, directory: str, left_out: Collection[str] = ()) -> None:
     """Copy a source's log. Each file must have the bytes that it had when the plan was made.
 
     Args:
         file_system: of both.
         source: what is copied.
         directory: a new log directory, which exists and is empty.
+        left_out: names of files that are not copied.
 
     Raises:
         SourceChangedError: a file has other bytes.
@@ -38,7 +40,8 @@ def copy_log(file_system: FileSystem, source: Source, directory: str) -> None:
     """
     file_system.make_directory(join(directory, METADATA_DIRECTORY_NAME))
     for file in current_files(source, _COPIED):
-        copy_file(file_system, source.path(file.name), join(directory, file.name), file)
+        if file.name not in left_out:
+            copy_file(file_system, source.path(file.name), join(directory, file.name), file)
 
 
 def write_owner(file_system: FileSystem, directory: str, meta: MetaProperties) -> None:

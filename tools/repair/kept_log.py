@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the log that a repair keeps is after its next startup: opened as its owner would, with all writes in memory."""
 
+from collections.abc import Iterable
 from contextlib import closing
 
 import attrs
 
 from raftlog.errors import DecodeError, QuarantinedLogError
+from raftlog.file_system import join
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.replicated_log import Quarantine
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.state.log_directory import LogDirectory
+from raftlog.storage.state.log_directory import METADATA_DIRECTORY_NAME, LogDirectory
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.judgement.snapshot_rules import ending_amid_batches
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.repair.sources import Source
 from raftlog.voters.kraft_version import KRaftVersion
@@ -43,8 +47,34 @@ class KeptLog:
     voters_offset: int | None
 
 
-def read_kept_log(source: Source) -> KeptLog:
+def snapshots_inside_batches(source: Source, evidence: Iterable[PartitionEvidence]) -> tuple[str, ...]:
+    """Return the names of a source's snapshots that end inside a batch of its log, as those do that were renamed.
+
+    A log cannot be opened with them.
+
+    Source: KafkaRaftLog#createNewSnapshot.
+    """
+    logs = (each for each in evidence if each.is_raft and each.place.log_directory == source.directory)
+    found = {path.rpartition("/")[2] for log in logs for path in ending_amid_batches(log)}
+    return tuple(join(METADATA_DIRECTORY_NAME, name) for name in sorted(found))
+
+
+def without_files(
+    evidence: Iterable[PartitionEvidence], source: Source, names: Iterable[str]
+) -> list[PartitionEvidence]:
+    """Return evidence in which some files of a source are not there."""
+    paths = set(map(source.path, names))
+    return [
+        attrs.evolve(each, files=tuple(file for file in each.files if file.task.path not in paths)) for each in evidence
+    ]
+
+
+def read_kept_log(source: Source, left_out: Iterable[str] = ()) -> KeptLog:
     """Read the log that is kept. Nothing is written.
+
+    Args:
+        source: whose log it is.
+        left_out: paths below the log directory of snapshots that are not kept.
 
     Raises:
         DecodeError: there is no log, or it is not sound.
@@ -58,6 +88,8 @@ def read_kept_log(source: Source) -> KeptLog:
             "there is no log: no segment of one is here, and a snapshot alone is not enough", path=source.directory
         )
     file_system = OverlayFileSystem(LocalFileSystem())
+    for name in left_out:
+        file_system.remove(source.path(name))
     with closing(file_system), LogDirectory.open(file_system, source.directory) as directory:
         log = FileLog.open(file_system, directory.log_path)
         try:

@@ -8,13 +8,12 @@ there is changed.
 import argparse
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.repair.applying import check_is_outside, check_target, make_directory
-from raftlog.tools.repair.kept_log import KeptLog, read_kept_log
 from raftlog.tools.repair.plan import RepairPlan, load_plan
 from raftlog.tools.repair.repair_verb import check_sources, check_step, finding_members, run_step, source_members
 from raftlog.tools.repair.sources import check_is_stopped, check_unchanged, log_directory_of, read_source
@@ -25,6 +24,9 @@ from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option
 from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.verb_output import Fact, add_format_option
+
+if TYPE_CHECKING:
+    from raftlog.tools.repair.kept_log import KeptLog
 
 _PROGRAM: Final = f"raftlog {VERB}"
 _DEFAULT_LISTENER: Final = "CONTROLLER"
@@ -118,16 +120,19 @@ def _plan(given: argparse.Namespace) -> Fact:
     check_is_outside(given.plan, sources)
     for source in sources:
         check_is_stopped(source)
-    kept = read_kept_log(sources[0])
     from raftlog.tools.repair.contradictions import check_agreement
     from raftlog.tools.repair.evidence_of_sources import evidence_of  # Slow to import: numpy comes with it.
+    from raftlog.tools.repair.kept_log import read_kept_log, snapshots_inside_batches, without_files
     from raftlog.tools.repair.voter_planning import RewriteRequest, plan_rewrite
 
     evidence = evidence_of(sources, given.processes)
+    left_out = snapshots_inside_batches(sources[0], evidence)
+    evidence = without_files(evidence, sources[0], left_out)
     for each in evidence:
         if each.is_raft and each.place.log_directory == sources[0].directory:
             check_agreement(each)  # Before the voters are read: their form depends on kraft.version.
-    request = RewriteRequest(_voters(kept, given), lost, time.time_ns() // 1_000_000)
+    kept = read_kept_log(sources[0], left_out)
+    request = RewriteRequest(_voters(kept, given), lost, time.time_ns() // 1_000_000, left_out)
     rewrite = plan_rewrite(LocalFileSystem(), sources, evidence, kept, request)
     for source in sources:
         check_unchanged(source, reads=False)
@@ -136,13 +141,13 @@ def _plan(given: argparse.Namespace) -> Fact:
     return Fact(plan_words(rewrite, sources, given.plan), "voter_rewrite_plan", members)
 
 
-def _voters(kept: KeptLog, given: argparse.Namespace) -> tuple[PlannedVoter, ...]:
+def _voters(kept: "KeptLog", given: argparse.Namespace) -> tuple[PlannedVoter, ...]:
     listener = _listener(kept) if given.listener is None else given.listener
     is_static = not kept.kraft_version.is_reconfiguration_supported
     return parse_new_voters(given.initial_controllers, listener, is_static=is_static)
 
 
-def _listener(kept: KeptLog) -> str:
+def _listener(kept: "KeptLog") -> str:
     """Return the name of the listener by which the last voters are known.
 
     Raises:

@@ -46,7 +46,7 @@ def build_rewritten(
         StorageError: the disk failed.
         RaftLogError: as for ``FileLog`` and ``update_state``.
     """
-    copy_log(file_system, source, directory)
+    copy_log(file_system, source, directory, rewrite.left_out)
     log_path = join(directory, METADATA_DIRECTORY_NAME)
     _write_record(file_system, log_path, rewrite)
     forget_own_files(file_system, log_path)

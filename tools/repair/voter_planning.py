@@ -48,11 +48,13 @@ class RewriteRequest:
         voters: the new ones.
         lost: those that the operator gives up.
         now_ms: the time, in ms of the Unix epoch.
+        left_out: snapshots of the log that are not kept, as ``snapshots_inside_batches`` returns them.
     """
 
     voters: tuple[PlannedVoter, ...]
     lost: Sequence[LostVoter]
     now_ms: int
+    left_out: tuple[str, ...] = ()
 
 
 def plan_rewrite(
@@ -140,6 +142,7 @@ class _Planning:
             tuple(self._never_start(given_up)),
             tuple(self._move_aside()),
             self._is_seen(),
+            self._request.left_out,
         )
 
     def _before_offset(self) -> int | None:

@@ -85,6 +85,7 @@ class VoterRewrite:
         never_start: disks that must never start again.
         move_aside: disks of other nodes whose metadata log must be moved aside before they start.
         is_seen: whether the audit tells the new set from one that a leader has written.
+        left_out: paths below the log directory of snapshots that end inside a batch of the log, and are not kept.
     """
 
     cluster_id: str
@@ -107,6 +108,7 @@ class VoterRewrite:
     never_start: tuple[Disk, ...]
     move_aside: tuple[Disk, ...]
     is_seen: bool
+    left_out: tuple[str, ...] = ()
 
     @property
     def end(self) -> OffsetAndEpoch:

@@ -53,6 +53,8 @@ def _kept_lines(rewrite: VoterRewrite, sources: Sequence[Source]) -> Iterator[st
         snapshot = f"newest snapshot up to offset {rewrite.snapshot[0]} (exclusive) of epoch {rewrite.snapshot[1]}"
     offsets = f"offsets {rewrite.start_offset} to {rewrite.end_offset} (exclusive), last epoch {rewrite.epoch}"
     yield f"  {offsets}; {snapshot}; {sources[0].size_bytes:,} bytes."
+    for name in rewrite.left_out:
+        yield f"Not kept: {sources[0].path(name)}: by its name it ends inside a batch of the log: it was renamed."
     others = [source.directory for source in sources[1:]]
     yield f"Read as evidence too: {ids_text(others) or 'no other directory'}."
 

@@ -60,15 +60,20 @@ def choose(merged: Merged, snapshots: Iterable[FoundSnapshot]) -> Chosen | None:
     Args:
         merged: what all replicas have.
         snapshots: of the same lineage, above offset 0, the preferred ones first. Those of a source that a conflict
-            leaves out count only up to that conflict.
+            leaves out count only up to that conflict; beyond one that a majority has settled, with an empty log after
+            them, if nothing else reaches as far: what they cover was committed.
     """
-    left_out = {number: each.offset for each in reversed(merged.conflicts) for number in each.left_out}
+    left_out = {number: each for each in reversed(merged.conflicts) for number in each.left_out}
     usable: dict[OffsetAndEpoch, FoundSnapshot] = {}
+    alone: list[FoundSnapshot] = []
     for snapshot in snapshots:
-        if snapshot.offset <= left_out.get(snapshot.source, snapshot.offset):
+        conflict = left_out.get(snapshot.source)
+        if conflict is None or snapshot.offset <= conflict.offset:
             usable.setdefault(snapshot.id, snapshot)
+        elif conflict.is_settled:
+            alone.append(snapshot)
     found = [each for stretch in merged.stretches if (each := _of_stretch(stretch, usable, merged.stretches))]
-    found += [_of_snapshot(snapshot, merged.stretches) for snapshot in usable.values()]
+    found += [_of_snapshot(snapshot, merged.stretches) for snapshot in (*usable.values(), *alone)]
     return max(found, key=lambda each: (each.end.offset, -each.start_offset), default=None)
 
 

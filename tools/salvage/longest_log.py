@@ -15,7 +15,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.salvage.choosing import Chosen, FoundSnapshot, choose
-from raftlog.tools.salvage.merging import IsMajority, Merged, merge, read_usable
+from raftlog.tools.salvage.merging import IMPOSSIBLE, ODD, FoundBatch, IsMajority, Merged, merge_by_sides, read_usable
 from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases, read_runs
 from raftlog.tools.salvage.vouching import DiskOwner, NumberedRun, VouchedLog, vouch, with_second_copies
 from raftlog.tools.salvage.winning import Extent, Known, Winner, parting_offset, winner
@@ -36,6 +36,10 @@ class ReplicaFiles:
             replica of an unknown node may be such a copy.
         state_epoch: epoch of its quorum-state; None if that cannot be read.
         has_losses: whether something in it is known to be damaged or gone.
+        refuted: files and positions of batches that are damaged by what is before them in the log.
+        flawed: files and positions of whole batches that no leader can have written: of two at one offset, one that is
+            not here is preferred.
+        odd: likewise of those that a tool may have written.
     """
 
     directory: str
@@ -44,6 +48,9 @@ class ReplicaFiles:
     node_id: int | None = None
     state_epoch: int | None = None
     has_losses: bool = False
+    refuted: frozenset[tuple[str, int]] = frozenset()
+    flawed: frozenset[tuple[str, int]] = frozenset()
+    odd: frozenset[tuple[str, int]] = frozenset()
 
 
 @attrs.frozen
@@ -55,6 +62,7 @@ class LongestLog:
         winner: the lineage.
         merged: what all replicas have of it.
         snapshots: those of the lineage, the preferred ones first.
+        misplaced: those of them that do not end where a batch of their epoch does; they are not used.
         chosen: the log; None if every way to begin one is gone.
         ranks: numbers of the replicas, the most up-to-date first; of equal ones, by node id and path.
     """
@@ -63,6 +71,7 @@ class LongestLog:
     winner: Winner
     merged: Merged
     snapshots: tuple[FoundSnapshot, ...]
+    misplaced: tuple[FoundSnapshot, ...]
     chosen: Chosen | None
     ranks: tuple[int, ...]
 
@@ -96,14 +105,47 @@ def find_longest_log(
     def read(number: int) -> Iterator[tuple[str, RecordBatch]]:
         return read_usable(replicas[number].directory, logs[number].runs, found.ends[number])
 
-    def preference(side: Sequence[int], offset: int) -> tuple[int, ...]:
-        """Rank a side by the number of known nodes, and by its snapshots, which prove what is committed."""
-        nodes = {replicas[number].node_id for number in side} - {None}
-        ends = (each.offset for each in of_lineage if each.source in side and each.offset > offset)
-        return len(nodes), max(ends, default=0)
+    snapshot_end = max((each.offset for each in of_lineage), default=0)
+    committed_end = max(snapshot_end, proven.end.offset)
 
-    merged = merge(read, ranks, is_majority, preference)
-    return LongestLog(logs, found, merged, tuple(of_lineage), choose(merged, of_lineage), ranks)
+    def preference(way: tuple[Merged, Chosen | None]) -> tuple[int, list[tuple[int, int]], int, int]:
+        """Rank a result by what it reaches of what is committed, as snapshots are; then by the sides it goes on with.
+
+        Of two sides, that of more known nodes is preferred, and then that of the most up-to-date source.
+        """
+        merged, chosen = way
+        sides = [each.kept for each in merged.conflicts if not each.is_settled]
+        nodes = ({replicas[number].node_id for number in side} - {None} for side in sides)
+        by_side = [(len(each), -min(map(ranks.index, side))) for each, side in zip(nodes, sides, strict=True)]
+        end, start = (0, 0) if chosen is None else (chosen.end.offset, chosen.start_offset)
+        return _committed_reach(end, committed_end), by_side, end, -start
+
+    def flaw_of(batch: FoundBatch) -> int:
+        replica, place = replicas[batch.source], (batch.file, batch.position)
+        return IMPOSSIBLE if place in replica.flawed else ODD if place in replica.odd else 0
+
+    offsets = sorted({each.offset for each in of_lineage})
+    ways = (
+        (each, choose(each, [snapshot for snapshot in of_lineage if not _is_misplaced(snapshot, each)]))
+        for each in merge_by_sides(read, ranks, is_majority, flaw_of, offsets)
+    )
+    merged, chosen = max(ways, key=preference)
+    misplaced = tuple(each for each in of_lineage if _is_misplaced(each, merged))
+    return LongestLog(logs, found, merged, tuple(of_lineage), misplaced, chosen, ranks)
+
+
+def _is_misplaced(snapshot: FoundSnapshot, merged: Merged) -> bool:
+    """Whether a snapshot ends inside a batch, or after one of another epoch, as one that was renamed does.
+
+    Source: KafkaRaftLog#createNewSnapshot.
+    """
+    ends = (each for each in merged.ends if each.snapshot_offset == snapshot.offset)
+    return any(each.last_offset >= snapshot.offset or each.epoch != snapshot.epoch for each in ends)
+
+
+def _committed_reach(end_offset: int, committed_end: int) -> int:
+    """Return how far a log that ends at an offset reaches in what is committed. Beyond that, length proves nothing."""
+    return min(end_offset, committed_end)
 
 
 def _by_identity(replicas: Sequence[ReplicaFiles]) -> list[int]:
@@ -189,7 +231,8 @@ def vouched_logs(replicas: Sequence[ReplicaFiles]) -> tuple[VouchedLog, ...]:
 def _runs(replica: ReplicaFiles) -> Iterator[Run]:
     for segment, next_base_offset in next_bases(replica.segments):
         with FileSource(f"{replica.directory}/{segment.file}") as source:
-            yield from read_runs(source, segment, next_base_offset)
+            refuted = {position for file, position in replica.refuted if file == segment.file}
+            yield from read_runs(source, segment, next_base_offset, refuted)
 
 
 def _bytes(path: str, run: Run) -> Iterator[memoryview]:

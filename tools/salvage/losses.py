@@ -16,6 +16,7 @@ from raftlog.tools.salvage.longest_log import LongestLog
 from raftlog.tools.salvage.merging import Stretch
 from raftlog.tools.salvage.runs import NamedSegment, Run
 from raftlog.tools.salvage.salvage_plan import DamagedBytes, Loss
+from raftlog.tools.salvage.vouching import VouchedLog
 from raftlog.tools.salvage.winning import Known
 
 _MOST_LINES: Final = 20
@@ -155,7 +156,7 @@ def doubted_words(found: LongestLog, chosen: Chosen, names: Mapping[int, str]) -
     count = 0
     for number, log in enumerate(found.logs):
         for run in sorted(log.doubted, key=lambda each: (each.file, each.position)):
-            if _is_had(run, chosen):
+            if _is_had(run, chosen, log):
                 continue
             count += 1
             if count <= _MOST_LINES:
@@ -166,8 +167,12 @@ def doubted_words(found: LongestLog, chosen: Chosen, names: Mapping[int, str]) -
         yield f"And {count - _MOST_LINES:,} more of these."
 
 
-def _is_had(run: Run, chosen: Chosen) -> bool:
-    return chosen.start_offset <= run.start_offset and run.end_offset <= chosen.end.offset
+def _is_had(run: Run, chosen: Chosen, log: VouchedLog) -> bool:
+    """Whether a log has what a batch may be: the offsets that this claims, or those before a later batch beside it."""
+    if chosen.start_offset <= run.start_offset and run.end_offset <= chosen.end.offset:
+        return True
+    after = (each for each in log.runs if (each.file, each.position) > (run.file, run.position))
+    return any(each.end_offset <= chosen.end.offset for each in after)
 
 
 def witnesses_of(

@@ -2,12 +2,14 @@
 """Plans a salvage: what the sources have, what is proven of it, what is taken, and what is lost."""
 
 import itertools
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
 from raftlog.errors import DecodeError, RepairRefusedError
+from raftlog.file_paths import name_of
 from raftlog.file_system import FileSystem, join
 from raftlog.offsets import EpochEntry
 from raftlog.records.batches.batch import RecordBatch
@@ -41,7 +43,8 @@ from raftlog.tools.salvage.losses import (
 from raftlog.tools.salvage.merging import Piece
 from raftlog.tools.salvage.replacing import begins_after, read_batch_at, replaced_batch, with_batch_apart
 from raftlog.tools.salvage.runs import NamedSegment
-from raftlog.tools.salvage.salvage_plan import Owner, Replacement, Salvage, TakenFile
+from raftlog.tools.salvage.salvage_plan import Flaw, Owner, Replacement, Salvage, TakenFile
+from raftlog.tools.salvage.salvage_review import OF_THE_PAST, REFUTED_BY_OTHERS, UNREADABLE, misfits
 from raftlog.tools.salvage.winning import Known
 from raftlog.voters.voter_set import VoterSet
 
@@ -136,10 +139,12 @@ class _Planning:
         directories = [source.directory for source in sources]
         self._witnesses = witnesses_of(directories, evidence, self._view.judgement.copies)
         self._names = source_names(directories, self._witnesses)
+        logs = [source.path(METADATA_DIRECTORY_NAME) for source in sources]
+        self._findings = [list(findings_of(log)) if os.path.isdir(log) else [] for log in logs]  # noqa: PTH112
         self._places = {each.place.log_directory: each for each in evidence if not each.is_raft}
 
     def planned(self, request: SalvageRequest) -> Salvage:
-        found = self._found()
+        found, misfits = self._fitting()
         chosen = found.chosen
         if chosen is None:
             raise DecodeError(
@@ -151,6 +156,11 @@ class _Planning:
         sets_version = self._sets_version(chosen)
         state = self._state_at_end(chosen, files)
         proofs = self._view.judgement.proofs[:1]
+        losses = tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses))
+        dropped = tuple(dropped_words(found, chosen, self._names, self._witnesses))
+        doubted = tuple(doubted_words(found, chosen, self._names))
+        sizes = [self._sizes(source) for source in self._sources]
+        damaged = tuple(damaged_after(found, chosen, sizes, self._witnesses))
         return Salvage(
             self._cluster_id,
             chosen.start_offset,
@@ -164,22 +174,69 @@ class _Planning:
             quorum_verdict(self._view),
             self._view.judgement.proven.offset,
             "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
-            tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses)),
+            losses,
             found.merged.conflicts,
             (
                 *self._left_out_words(),
                 *self._name_words(chosen, is_certain=True),
-                *dropped_words(found, chosen, self._names, self._witnesses),
+                *misfits,
+                *dropped,
             ),
-            (*self._name_words(chosen, is_certain=False), *doubted_words(found, chosen, self._names)),
+            (*self._name_words(chosen, is_certain=False), *doubted),
             sets_version,
             replacements,
             tuple(sorted(offset for offset in request.replace if offset < chosen.start_offset)),
             self._owner(request.node_id, state.voters),
-            tuple(damaged_after(found, chosen, [self._sizes(source) for source in self._sources], self._witnesses)),
+            damaged,
+            tuple(sorted(self._flaws(found, chosen), key=lambda each: (each.offset, each.source))),
+            bool(losses or dropped or doubted or damaged or self._names_more(chosen)),
         )
 
-    def _found(self) -> LongestLog:
+    def _fitting(self) -> tuple[LongestLog, tuple[str, ...]]:
+        """Return the longest log with snapshots that it does not contradict, and which ones it does, in sentences."""
+        misfits_: dict[FoundSnapshot, str] = {}
+        while True:
+            found = self._found(misfits_)
+            chosen = found.chosen
+            more = {} if chosen is None else misfits(chosen, found.merged.ends, self._witnesses)
+            if not more:
+                break
+            misfits_.update(more)
+        reasons = dict.fromkeys(found.misplaced, "no batch of its epoch ends where it does, by its name")
+        paths = {self._sources[each.source].path(each.name): why for each, why in (reasons | misfits_).items()}
+        return found, tuple(f"snapshot {path}: {paths[path]}." for path in sorted(paths))
+
+    def _names_more(self, chosen: Chosen) -> bool:
+        """Whether a snapshot of a doubted name would end after the log by that name."""
+        copies = self._view.judgement.copies
+        return any(snapshot_id.offset > chosen.end.offset for copy in copies for snapshot_id in copy.doubted)
+
+    def _flaws(self, found: LongestLog, chosen: Chosen) -> Iterator[Flaw]:
+        """Yield what the audit finds in batches of the log, and in those in whose place the log has others."""
+        left_out = {(each.source, each.file, each.position) for each in found.merged.passed_over}
+        for number, findings in enumerate(self._findings):
+            pieces = [each for each in chosen.pieces if each.source == number]
+            for each in findings:
+                file, position = name_of(each.path), each.position
+                if each.rule not in OF_THE_PAST or position is None or each.offset is None:
+                    continue
+                is_taken = any(
+                    piece.file == file and piece.position <= position < piece.end_position for piece in pieces
+                )
+                if is_taken or (number, file, position) in left_out:
+                    yield Flaw(number, each.offset, each.rule, each.reason, is_taken)
+
+    def _batches_of(
+        self, number: int, rules: Collection[str], least: Severity = Severity.DAMAGED
+    ) -> frozenset[tuple[str, int]]:
+        """Return where the audit finds a breach of some rules in a source: names of files, and positions of batches."""
+        return frozenset(
+            (name_of(each.path), each.position)
+            for each in self._findings[number]
+            if each.rule in rules and each.position is not None and each.severity >= least
+        )
+
+    def _found(self, without: Collection[FoundSnapshot]) -> LongestLog:
         judgement = self._view.judgement
         if judgement.conflict is not None:
             raise RepairRefusedError(
@@ -188,7 +245,8 @@ class _Planning:
             )
         proven = Known.of_lineage(judgement.proofs[0].lineage) if judgement.proofs else Known({})
         replicas = [self._replica(number) for number in range(len(self._sources))]
-        found = find_longest_log(replicas, list(self._snapshots()), proven, self._is_majority)
+        snapshots = [each for each in self._snapshots() if each not in without]
+        found = find_longest_log(replicas, snapshots, proven, self._is_majority)
         if found is None:
             raise DecodeError(
                 "no sound batch and no sound snapshot is in any source that could be vouched for",
@@ -207,6 +265,9 @@ class _Planning:
             None if witness.copy is None or witness.copy.key is None else witness.copy.key.id,
             None if witness.copy is None else witness.copy.state_epoch,
             witness.copy is None or witness.copy.has_damage or not witness.copy.is_sound,
+            self._batches_of(number, REFUTED_BY_OTHERS),
+            self._batches_of(number, OF_THE_PAST) | self._batches_of(number, UNREADABLE, Severity.SUSPICIOUS),
+            self._batches_of(number, OF_THE_PAST, Severity.SUSPICIOUS),
         )
 
     def _sizes(self, source: Source) -> list[SegmentSize]:
@@ -236,8 +297,7 @@ class _Planning:
         misnamed = {each.path for each in names if each.is_certain}
         for number, (source, witness) in enumerate(zip(self._sources, self._witnesses, strict=True)):
             ids = [] if witness.evidence is None else usable_snapshots(witness.evidence, misnamed)
-            path = source.path(METADATA_DIRECTORY_NAME)
-            wrong = {each.path for each in findings_of(path) if is_serious(each)} if ids else set()
+            wrong = {each.path for each in self._findings[number] if is_serious(each)}
             for snapshot_id in ids:
                 name = join(METADATA_DIRECTORY_NAME, snapshot_name(snapshot_id))
                 if source.path(name) not in wrong:

@@ -7,7 +7,7 @@ A run is as small as a run of a thousand batches: what is kept grows with the ep
 its size.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -69,13 +69,16 @@ class NamedSegment:
     base_offset: int
 
 
-def read_runs(source: ByteSource, segment: NamedSegment, next_base_offset: int | None) -> Iterator[Run]:
+def read_runs(
+    source: ByteSource, segment: NamedSegment, next_base_offset: int | None, refuted: Collection[int] = ()
+) -> Iterator[Run]:
     """Yield the runs of a segment, in the order of its bytes, whatever offsets they claim.
 
     Args:
         source: the segment's bytes. Memory use is that of ``split``.
         segment: its name.
         next_base_offset: that the name of the next segment says; None if there is none.
+        refuted: positions of batches that are damaged by what is before them.
 
     Raises:
         StorageError: the disk failed.
@@ -84,7 +87,7 @@ def read_runs(source: ByteSource, segment: NamedSegment, next_base_offset: int |
     growing: _Growing | None = None
     before: int | None = segment.base_offset  # Where the next batch starts, by what is directly before it.
     for piece in split(source):
-        if not isinstance(piece, RecordBatch) or not _is_sound(piece):
+        if not isinstance(piece, RecordBatch) or piece.position in refuted or not _is_sound(piece):
             before = None
             continue
         is_linked = before == piece.base_offset
@@ -120,7 +123,7 @@ class _Growing:
             self.end_offset,
             self.first.partition_leader_epoch,
             self.batch_count,
-            _opens_with_leader(self.first),
+            opens_with_leader(self.first),
             self.is_linked_before,
             is_linked_after,
             self.first.crc,
@@ -139,20 +142,22 @@ def _is_sound(batch: RecordBatch) -> bool:
     count: int = batch.record_count
     if count != batch.last_offset_delta + 1 or batch.base_offset > _LAST_OFFSET - count:
         return False
-    if batch.is_control:
-        return control_batch_problem(batch) is None
+    if batch.is_control and control_batch_problem(batch, knows_levels=True) is not None:
+        return False
     try:
-        return sum(1 for _ in batch.records(check_crc=False)) == count
+        offsets = [record.offset for record in batch.records(check_crc=False)]
     except DecodeError:
         return False
+    return offsets == list(range(batch.base_offset, batch.base_offset + count))
 
 
 def _is_of_epoch(batch: RecordBatch, epoch: int) -> bool:
     """Whether a batch can go on in the epoch of the one before it: a LeaderChange begins another one."""
-    return batch.partition_leader_epoch == epoch and not _opens_with_leader(batch)
+    return batch.partition_leader_epoch == epoch and not opens_with_leader(batch)
 
 
-def _opens_with_leader(batch: RecordBatch) -> bool:
+def opens_with_leader(batch: RecordBatch) -> bool:
+    """Whether the first record of a batch is a LeaderChange."""
     if not batch.is_control:
         return False
     try:

@@ -61,6 +61,26 @@ class DamagedBytes:
 
 
 @attrs.frozen
+class Flaw:
+    """A batch that is whole, and of which the audit finds something that is not harmless.
+
+    Attributes:
+        source: number of the source.
+        offset: of the batch.
+        rule: that it breaks.
+        reason: how, without a full stop.
+        is_taken: whether it is in the result, of which the audit will say the same; otherwise another source has a
+            batch without a fault, which is taken.
+    """
+
+    source: int
+    offset: int
+    rule: str
+    reason: str
+    is_taken: bool
+
+
+@attrs.frozen
 class Replacement:
     """A batch in which records become no-ops.
 
@@ -119,6 +139,9 @@ class Salvage:
         passed: offsets of records that were to be replaced, and are below the log's start, in its snapshots alone.
         owner: None if only the log is made.
         damaged_after: what may have been records after the end of the result, by source, file and position.
+        flaws: batches that are whole and not as a leader writes them, by ascending offset.
+        gives_up: whether records of a source, or of a node that was not given, may be at offsets that the result does
+            not have.
     """
 
     cluster_id: str | None
@@ -142,6 +165,8 @@ class Salvage:
     passed: tuple[int, ...]
     owner: Owner | None
     damaged_after: tuple[DamagedBytes, ...] = ()
+    flaws: tuple[Flaw, ...] = ()
+    gives_up: bool = False
 
     @property
     def end(self) -> OffsetAndEpoch:

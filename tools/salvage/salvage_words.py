@@ -15,6 +15,7 @@ from raftlog.tools.terminal.value_text import ids_text
 
 VERB: Final = "salvage"
 _MOST_LINES: Final = 20
+_ASIDE: Final = "move the __cluster_metadata-0 aside before it starts, or nothing would notice."
 
 
 def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> Iterator[str]:
@@ -36,6 +37,7 @@ def plan_words(salvage: Salvage, sources: Sequence[Source], plan_path: str) -> I
     yield from (_conflict_line(conflict, sources) for conflict in salvage.conflicts)
     yield from (f"Not used: {line}" for line in salvage.dropped)
     yield from (f"Nothing vouches for its place or epoch: {line}" for line in salvage.doubted)
+    yield from _flaw_lines(salvage, sources)
     yield from _replacement_lines(salvage, sources)
     if not salvage.sets_version:
         yield "No record anywhere sets metadata.version: if this is a log of Kafka, Kafka 4 does not start on it."
@@ -68,7 +70,8 @@ def _loss_lines(salvage: Salvage) -> Iterator[str]:
         lost = offsets_text(salvage.end_offset, salvage.proven_end)
         yield f"COMMITTED RECORDS ARE LOST: {lost} are proven to be committed, and the result does not have them."
     if not salvage.losses:
-        yield "Lost of this lineage: nothing that a source shows."
+        vouched = "that can be vouched for, but see below" if salvage.gives_up else "that a source shows"
+        yield f"Lost of this lineage: nothing {vouched}."
     for loss in salvage.losses:
         yield _loss_line(loss)
         yield from (f"  {line}" for line in loss.words)
@@ -91,6 +94,18 @@ def _damaged_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]
         yield f"And {len(salvage.damaged_after) - _MOST_LINES:,} more of these; the plan has all."
 
 
+def _flaw_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
+    """Yield which batches are not as a leader writes them: those that are left out, and what the result will have."""
+    for each in salvage.flaws[:_MOST_LINES]:
+        what = f"the batch of offset {each.offset} in {sources[each.source].directory}: {each.reason} [{each.rule}]"
+        if each.is_taken:
+            yield f"In the result, where the audit will find it, as no source has another: {what}."
+        else:
+            yield f"Not used, as no leader has written it, and another source has one that is right: {what}."
+    if len(salvage.flaws) > _MOST_LINES:
+        yield f"And {len(salvage.flaws) - _MOST_LINES:,} more of these; the plan has all."
+
+
 def _replacement_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
     if salvage.passed:
         offsets = ids_text(salvage.passed)
@@ -110,15 +125,17 @@ def _conflict_line(conflict: Conflict, sources: Sequence[Source]) -> str:
     kept, left_out = (
         ids_text(sources[number].directory for number in numbers) for numbers in (conflict.kept, conflict.left_out)
     )
-    taken = "that of a majority is taken" if conflict.is_settled else "none is taken"
+    settled = "the former is taken, which a majority has, or which alone can follow the batch before it"
+    taken = settled if conflict.is_settled else "none is taken"
+    advice = "" if conflict.is_settled else " If you know which is right, plan again without the others' directories."
     return (
         f"Conflict: at offset {conflict.offset}, {kept} and {left_out} have sound batches of epoch {conflict.epoch}"
-        f" with different bytes: {taken}, and nothing from there on is taken from {left_out}."
+        f" with different bytes: {taken}, and no record from there on is taken from {left_out}.{advice}"
     )
 
 
 def _given_up_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:
-    if salvage.losses or salvage.dropped or salvage.doubted or salvage.damaged_after:
+    if salvage.gives_up:
         yield (
             f"If a node that was not given has records at offset {salvage.end_offset} or above, plan again with its"
             " directory first."
@@ -128,12 +145,11 @@ def _given_up_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str
             " node that has some in its log or in a snapshot, brokers too, must have its __cluster_metadata-0 moved"
             " aside before it starts: a voter that has them could be elected."
         )
+    for name in sorted({sources[flaw.source].directory for flaw in salvage.flaws if not flaw.is_taken}):
+        yield f"{name}: other bytes than the result has: {_ASIDE}"
     for conflict in salvage.conflicts:
         names = ids_text(sources[number].directory for number in conflict.left_out)
-        yield (
-            f"{names}: other bytes than the result has, from offset {conflict.offset} on: move the __cluster_metadata-0"
-            " aside before it starts, or nothing would notice."
-        )
+        yield (f"{names}: other bytes than the result has, from offset {conflict.offset} on: {_ASIDE}")
 
 
 def _owner_lines(salvage: Salvage, sources: Sequence[Source]) -> Iterator[str]:

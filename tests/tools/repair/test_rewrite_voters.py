@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewriting the voters of what a real Kafka left: the plan, the directory that is made, and what is only read."""
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from raftlog.records.files.property_files import read_meta_properties
 from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state
@@ -29,6 +32,29 @@ def rules(directory: Path) -> dict[str, str]:
     """What the audit finds above harmless, by rule."""
     found = run("verify", "--format", "jsonl", directory).of_kind("finding")
     return {each["rule"]: each["severity"] for each in found}
+
+
+@pytest.mark.parametrize(("number", "offset"), [(-1, 213), (-1, 227), (-2, 220)])
+def test_a_snapshot_that_was_moved_into_a_batch_is_not_kept(
+    number: int, offset: int, quorum: Path, tmp_path: Path
+) -> None:
+    """No log can be opened with it: it is named, and all else is kept."""
+    log = quorum / "n3" / LOG
+    moved = log / f"{offset:020}-0000000004.checkpoint"
+    kept = sorted(path.name for path in log.glob("*.checkpoint"))
+    shutil.move(log / kept.pop(number), moved)  # The batch is from 211 to 227.
+    planned = run("rewrite-voters", *arguments(quorum / "n3"), "--plan", tmp_path / "plan", "-j1")
+    assert planned.exit_code == 0, planned.messages
+    assert f"Not kept: {moved}: by its name it ends inside a batch" in planned.text
+    assert apply(tmp_path / "plan", tmp_path / "new").exit_code == 0
+    assert batches(tmp_path / "new")[:-1] == batches(quorum / "n3")
+    assert sorted(path.name for path in (tmp_path / "new" / LOG).glob("*.checkpoint")) == kept
+    assert rules(tmp_path / "new") == {"voters-rewritten": "suspicious"}
+
+
+def arguments(directory: Path) -> list[str | Path]:
+    """What is asked for: node 3 alone, without 2 and 4."""
+    return [directory, "--initial-controllers", THREE, "--lost", "2", "--lost", "4"]
 
 
 def test_one_record_is_added_and_nothing_else(quorum: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from raftlog.offsets import EpochEntry
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.checksum import crc32c
 from raftlog.records.messages.control import LeaderChangeMessage, Voter
 from raftlog.tools.salvage.longest_log import ReplicaFiles
 from raftlog.tools.salvage.runs import NamedSegment
@@ -185,12 +186,9 @@ class Disk:
             return
         data = self.contents[name]
         match kind:
-            case "byte":
-                data[position + 21 + amount % (size - 21)] ^= 1 << amount % 5
-            case "crc":
-                data[position + 17 + amount % 4] ^= 1 << amount % 5
-            case "length":
-                data[position + 8 + amount % 4] ^= 1 << amount % 5
+            case "byte" | "crc" | "length":
+                start, count = {"byte": (21, size - 21), "crc": (17, 4), "length": (8, 4)}[kind]
+                data[position + start + amount % count] ^= 1 << amount % 5
             case "offset":
                 data[position + 7 - amount % 2] ^= 1 << amount % 5
             case "epoch":
@@ -205,6 +203,9 @@ class Disk:
                 data[position : position + len(older)] = older
                 if older == self.log[number].data:
                     return
+            case "rewritten":  # Other bytes, and the CRC holds: its base timestamp is wrong.
+                data[position + 34] ^= 1 << amount % 5
+                data[position + 17 : position + 21] = crc32c(data[position + 21 : position + size]).to_bytes(4, "big")
             case "file":
                 del self.contents[name]
                 self.intact -= set(self.files[name])
