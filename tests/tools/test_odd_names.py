@@ -22,7 +22,7 @@ ODD = "a\x1b[31m\n\x9b\u202eb\u2066\u200f\u061c\ufeff"
 SHOWN = r"a\x1b[31m\x0a\x9b\u202eb\u2066\u200f\u061c\ufeff"
 HOST = "h\x1b\u202e"
 
-REWRITE = ("--initial-controllers", f"9@{HOST}:9093:{OTHER_ID}", "--lost", "1")
+REWRITE = ("--initial-controllers", f"9@host:9093:{OTHER_ID}", "--lost", "1")
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "dump-log": ("dump-log", "--format", "table", "--all", "{logs}"),
@@ -144,7 +144,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "state": (("state", "{node}"), "directory"),
     "state against": (("state", "{node}", "--against", "{logs}"), "directory"),
     "state check": (("state", "{node}", "--check"), "directory"),
-    "snapshot": (("snapshot", "{node}", "--force", "--out", "{node}"), "directory"),
+    "snapshot": (("snapshot", "{node}", "--force", "--out", "{logs}"), "directory"),
     "query": (("query", "SELECT topic, file FROM batches", "{segment}"), ""),  # Names are text in SQL, with escapes.
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "free": (("free", "{node}"), "path"),

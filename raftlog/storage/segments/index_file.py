@@ -134,7 +134,9 @@ class IndexFile(Generic[Entry]):
             StorageError: the file may be there or not; the next open compares it.
         """
         if self._has_file:
+            self._check_stored_size(self._stored_size)
             self._has_file, self._stored_size = False, 0
+            self._check_stored_size(self._stored_size)
             remove_if_there(self._file_system, self.path)
 
     def _check_stored_size(self, size: int) -> None:
