@@ -6,16 +6,17 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import DecodeError, InvalidSnapshotIdError, OutOfSpaceError
-from raftlog.quorum import requests
+from raftlog.quorum import dispatch, requests
 from raftlog.quorum.driving import carrying_out_snapshots
 from raftlog.quorum.elections import votes_asked
-from raftlog.quorum.following import fetching, fetching_snapshot
+from raftlog.quorum.following import fetching
 from raftlog.quorum.inputs import refused_work
 from raftlog.quorum.leading import appending, holding_voters, removing_voters
 from raftlog.quorum.refusals import pauses
 from raftlog.quorum.refusals.log_refusals import LogRefusals
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Leader, Resigned
+from raftlog.records.messages.raft.fetch_messages import FetchSnapshotResponse
 from raftlog.storage.segments.log_segment import LogSegment
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
@@ -153,14 +154,16 @@ def _winning_twice(right: Wrong) -> Wrong:
 
 
 def _without_a_pause(right: Wrong) -> Wrong:
-    def handle_fetch_snapshot_response(core: Any, sent: Any, response: Any) -> Any:
-        config, core.config = core.config, attrs.evolve(core.config, pause_after_refusal=False)
+    def handle_response(core: Any, sent: Any, response: Any) -> Any:
+        config = core.config
+        if isinstance(response, FetchSnapshotResponse):
+            core.config = attrs.evolve(config, pause_after_refusal=False)
         try:
             return right(core, sent, response)
         finally:
             core.config = config
 
-    return handle_fetch_snapshot_response
+    return handle_response
 
 
 _WITHOUT_CODECS: Final[Any] = (DecodeError, OutOfSpaceError)
@@ -298,7 +301,7 @@ MUTANTS: Final = (
         "K-chunk-loop",
         "a leader that refuses a part of a snapshot is asked again after a pause",
         "raftlog's own simulator",
-        swapped(fetching_snapshot, "handle_fetch_snapshot_response", _without_a_pause),
+        swapped(dispatch, "handle_response", _without_a_pause),
         (f"{SNAPSHOTS}::test_a_leader_that_has_resigned_is_asked_after_a_pause",),
     ),
     Mutant(

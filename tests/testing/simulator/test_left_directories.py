@@ -25,8 +25,8 @@ def test_the_audit_finds_nothing(seed: int) -> None:
 
 @pytest.mark.slow
 def test_the_audit_finds_nothing_in_more_schedules() -> None:
-    """Nothing worse than harmless in what 10 schedules leave."""
-    assert [audited(_after(seed)) for seed in range(100, 110)] == [None] * 10
+    """Nothing worse than harmless in what five schedules leave."""
+    assert [audited(_after(seed)) for seed in range(100, 105)] == [None] * 5
 
 
 def test_the_audit_is_not_blind() -> None:

@@ -46,17 +46,17 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_histories_are_linearizable() -> None:
-    """Those of 40 schedules are, on the log in memory and on files."""
-    done = run("--seeds", "0..40")
+    """Those of 25 schedules are, on the log in memory and on files."""
+    done = run("--seeds", "0..25")
     assert done.returncode == 0, done.stdout + done.stderr
     counts = {
         name: int(count.replace(",", "")) for count, name in re.findall(r"(\d[\d,]*) ([a-z][a-z ]*)", done.stdout)
     }
-    assert counts["schedules"] == 40
+    assert counts["schedules"] == 25
     assert counts["on files"] >= 5
-    assert counts["acknowledged"] >= 5_000
-    assert counts["without outcome"] >= 100
-    assert counts["confirmed reads"] >= counts["answered reads"] >= 500
+    assert counts["acknowledged"] >= 3_000
+    assert counts["without outcome"] >= 60
+    assert counts["confirmed reads"] >= counts["answered reads"] >= 300
 
 
 @pytest.mark.slow

@@ -35,8 +35,8 @@ def test_some_schedules() -> None:
 @pytest.mark.slow
 def test_seeds_are_replayed_exactly() -> None:
     """Other processes, with other hashes of texts, do the same in whole schedules; some are on files."""
-    seeds = range(12)
-    assert 2 <= sum(plan_of(Token(each)).is_on_files for each in seeds) <= 10
+    seeds = range(6)
+    assert 1 <= sum(plan_of(Token(each)).is_on_files for each in seeds) <= 5
     assert list(determinism.differing_processes(seeds)) == []
 
 

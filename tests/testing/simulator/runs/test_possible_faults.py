@@ -40,7 +40,7 @@ INJECTED: Final = {
     "beyond-atlas": (*DAMAGES, *MISREADS, "torn-crash", "lying-sync", "read-error"),
 }
 """The kinds that are counted, by the switch; the other switches are seen otherwise."""
-NEVER, SOON, SEEDS, END_MS = 3, 40, 600, 16_000
+NEVER, SOON, SEEDS, END_MS = 2, 40, 600, 16_000
 """How many schedules show that a fault is impossible, and within how many it comes; seeds to take them from."""
 CRASHING: Final = ("crashes", "disk-errors", "misreads", "autopilot")
 
