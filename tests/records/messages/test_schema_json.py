@@ -78,7 +78,7 @@ def test_mutated_bytes_are_the_same_text_or_left(
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=2_000, deadline=None)
 @given(st.data(), versions, st.sampled_from(LEVELS))
 def test_mutated_bytes_are_the_same_text_or_left_at_length(
     data: st.DataObject, chosen: tuple[MessageType, int], level: str
