@@ -21,7 +21,7 @@ from tests.faults.damage_outcomes import BLIND_SPOTS, Judge, Outcome
 from tests.faults.damaged_directories import CONFIG, FLIPS, LOG_PATH, ZEROED, Damage, scenes
 
 DEFAULT_SAMPLE: Final = 500
-SLOW_SAMPLE: Final = 2_500
+SLOW_SAMPLE: Final = 5_000
 MOST_MEMORY_BYTES: Final = 64 * 1024 * 1024
 LENGTH_POSITIONS: Final = (8, 9)
 """Of the upper bytes of a batch's length."""
@@ -49,7 +49,7 @@ def test_a_sample(scene: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", scenes())
 def test_a_larger_sample(scene: str) -> None:
-    """The same of five times as many, in which every outcome and every kind of file occurs."""
+    """The same of ten times as many, in which every outcome and every kind of file occurs."""
     tally = run(scene, sample(SLOW_SAMPLE)[scene], again_every=10)
     assert not tally.failures, told(tally)
     assert {name for _, name, _ in tally.outcomes} >= scenes()[scene].files.keys() - {".lock"} - empty_files(scene)
