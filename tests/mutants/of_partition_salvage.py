@@ -126,7 +126,7 @@ MUTANTS: Final = (
         "R-partition-chains",
         "runs of an epoch count together across files",
         "PAR/CTRL (FAST'18)",
-        instead(partition_vouching, "_chains", lambda runs: [[run] for run in runs]),
+        instead(partition_vouching, "chained", lambda runs, _: [[run] for run in runs]),
         (f"{TRAPS}::test_one_foreign_file_does_not_outweigh_the_log_after_it",),
     ),
     Mutant(

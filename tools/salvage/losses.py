@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says what a salvaged log does not have, and what those records were."""
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -153,18 +154,32 @@ def dropped_words(
 
 def doubted_words(found: LongestLog, chosen: Chosen, names: Mapping[int, str]) -> Iterator[str]:
     """Yield which sound batches are not used, as nothing vouches for their place or epoch; the first of them."""
-    count = 0
-    for number, log in enumerate(found.logs):
-        for run in sorted(log.doubted, key=lambda each: (each.file, each.position)):
-            if _is_had(run, chosen, log):
-                continue
-            count += 1
-            if count <= _MOST_LINES:
-                batches = "a batch" if run.batch_count == 1 else f"{run.batch_count:,} batches"
-                where = f"{offsets_text(run.start_offset, run.end_offset)} of epoch {run.epoch}"
-                yield f"{names[number]}: {batches} at byte {run.position} of {run.file} would be {where}."
-    if count > _MOST_LINES:
-        yield f"And {count - _MOST_LINES:,} more of these."
+    return doubted_lines(
+        (names[number], run)
+        for number, log in enumerate(found.logs)
+        for run in in_files(log.doubted)
+        if not _is_had(run, chosen, log)
+    )
+
+
+def in_files(runs: Iterable[Run]) -> list[Run]:
+    """Return runs in the order of their files and bytes."""
+    return sorted(runs, key=lambda each: (each.file, each.position))
+
+
+def doubted_lines(doubted: Iterable[tuple[str, Run]]) -> Iterator[str]:
+    """Yield a line for each of the first runs, and one for the others.
+
+    Args:
+        doubted: the names of their sources, and the runs.
+    """
+    rest = iter(doubted)
+    for name, run in itertools.islice(rest, _MOST_LINES):
+        batches = "a batch" if run.batch_count == 1 else f"{run.batch_count:,} batches"
+        where = f"{offsets_text(run.start_offset, run.end_offset)} of epoch {run.epoch}"
+        yield f"{name}: {batches} at byte {run.position} of {run.file} would be {where}."
+    if more := sum(1 for _ in rest):
+        yield f"And {more:,} more of these."
 
 
 def _is_had(run: Run, chosen: Chosen, log: VouchedLog) -> bool:

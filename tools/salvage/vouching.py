@@ -9,13 +9,14 @@ directory of another node. A directory of an unknown node may be a copy of any d
 import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import attrs
 
 from raftlog.offsets import EpochEntry
 from raftlog.tools.salvage.runs import Run
 
+R = TypeVar("R", bound=Run)
 NumberedRun: TypeAlias = tuple[int, Run]
 """A run with the number of its log."""
 Compare: TypeAlias = Callable[[NumberedRun, NumberedRun], bool]
@@ -63,24 +64,18 @@ def vouch(runs: Iterable[Run], checkpoint: Sequence[EpochEntry]) -> VouchedLog:
         runs: in the order of its files and their bytes.
         checkpoint: the entries of its ``leader-epoch-checkpoint``, ascending; empty if it cannot be read.
     """
-    kept: list[_Chain] = []
-    doubted: list[Run] = []
-    for chain in _chains(runs):
-        _push(chain, kept, doubted, checkpoint)
+    kept, doubted = keep_agreeing(chained(runs, _follows), lambda chain: _weight(chain, checkpoint), _agree)
     certain: list[Run] = []
-    for run, before, after in _with_neighbours([run for chain in kept for run in chain]):
+    for run, before, after in _with_neighbours(kept):
         (certain if _is_certain(run, before, after, checkpoint) else doubted).append(run)
     return VouchedLog(tuple(certain), tuple(doubted))
 
 
-_Chain: TypeAlias = list[Run]
-"""Runs of one epoch that follow each other across files."""
-
-
-def _chains(runs: Iterable[Run]) -> Iterator[_Chain]:
-    chain: _Chain = []
+def chained(runs: Iterable[R], follows: Callable[[R, R], bool]) -> Iterator[list[R]]:
+    """Yield the runs of a log in chains: each but the first of a chain follows the one before it."""
+    chain: list[R] = []
     for run in runs:
-        if chain and not _follows(chain[-1], run):
+        if chain and not follows(chain[-1], run):
             yield chain
             chain = []
         chain.append(run)
@@ -88,22 +83,44 @@ def _chains(runs: Iterable[Run]) -> Iterator[_Chain]:
         yield chain
 
 
-def _follows(before: Run, after: Run) -> bool:
-    is_linked = before.is_linked_after and after.is_linked_before and before.end_offset == after.start_offset
-    return is_linked and before.epoch == after.epoch and not after.opens_with_leader
+def keep_agreeing(
+    chains: Iterable[list[R]], weight: Callable[[list[R]], int], agree: Callable[[R, R], bool]
+) -> tuple[list[R], list[R]]:
+    """Divide the runs of a log into those that agree with each other, and the others.
+
+    Args:
+        chains: that are kept or not as a whole, in the order of the log.
+        weight: how much supports a chain. Of two that do not agree, the one with more stays; with as much, none.
+        agree: whether one run can stand before another.
+    """
+    kept: list[list[R]] = []
+    doubted: list[R] = []
+    for chain in chains:
+        _push(chain, kept, doubted, weight, agree)
+    return [run for chain in kept for run in chain], doubted
 
 
-def _push(chain: _Chain, kept: list[_Chain], doubted: list[Run], checkpoint: Sequence[EpochEntry]) -> None:
-    """Add a chain to those that agree with each other: of two that do not, the one with more support stays."""
-    weight = _weight(chain, checkpoint)
-    while kept and not _agree(kept[-1][-1], chain[0]):
-        before = _weight(kept[-1], checkpoint)
-        if before <= weight:
+def _push(
+    chain: list[R],
+    kept: list[list[R]],
+    doubted: list[R],
+    weight: Callable[[list[R]], int],
+    agree: Callable[[R, R], bool],
+) -> None:
+    support = weight(chain)
+    while kept and not agree(kept[-1][-1], chain[0]):
+        before = weight(kept[-1])
+        if before <= support:
             doubted += kept.pop()
-        if before >= weight:
+        if before >= support:
             doubted += chain
             return
     kept.append(chain)
+
+
+def _follows(before: Run, after: Run) -> bool:
+    is_linked = before.is_linked_after and after.is_linked_before and before.end_offset == after.start_offset
+    return is_linked and before.epoch == after.epoch and not after.opens_with_leader
 
 
 def _agree(before: Run, after: Run) -> bool:
@@ -115,7 +132,7 @@ def _agree(before: Run, after: Run) -> bool:
     return after.epoch == before.epoch or after.start_offset > before.end_offset
 
 
-def _weight(chain: _Chain, checkpoint: Sequence[EpochEntry]) -> int:
+def _weight(chain: Sequence[Run], checkpoint: Sequence[EpochEntry]) -> int:
     """How much supports a chain: its batches, and an entry of the checkpoint; nothing if it is alone among damage."""
     first, count = chain[0], sum(run.batch_count for run in chain)
     if count == 1 and not (first.is_linked_before or first.is_linked_after):
@@ -180,15 +197,16 @@ def with_second_copies(
         for run in log.doubted
         if run.batch_count == 1 and owners[number].has_seen(run.epoch)
     ]
-    alone.sort(key=lambda each: (_numbers(each[1]), each[0]))
+    alone.sort(key=lambda each: (numbers_of(each[1]), each[0]))
     found: dict[int, list[Run]] = {}
-    for _, group in groupby(alone, key=lambda each: _numbers(each[1])):
+    for _, group in groupby(alone, key=lambda each: numbers_of(each[1])):
         for number, run in _with_equals(list(group), owners, are_equal):
             found.setdefault(number, []).append(run)
     return tuple(_with(log, found.get(number, ())) for number, log in enumerate(logs))
 
 
-def _numbers(run: Run) -> tuple[int, ...]:
+def numbers_of(run: Run) -> tuple[int, ...]:
+    """Return what two copies of a run have in common."""
     return run.start_offset, run.end_offset, run.epoch, run.crc, run.size_bytes
 
 
@@ -201,12 +219,23 @@ def _with_equals(
 
 
 def _with(log: VouchedLog, found: Collection[Run]) -> VouchedLog:
-    """Return a log with more runs, where they fit between those that it has."""
-    runs, added = list(log.runs), set[Run]()
-    for run in found:
-        index = bisect.bisect_left(runs, run.end_offset, key=lambda each: each.start_offset)
-        fits_before = index == 0 or _agree(runs[index - 1], run)
-        if fits_before and (index == len(runs) or _agree(run, runs[index])):
-            runs.insert(index, run)
+    runs, added = fitted(log.runs, found, _agree)
+    return VouchedLog(runs, tuple(run for run in log.doubted if run not in added))
+
+
+def fitted(runs: Iterable[R], more: Iterable[R], agree: Callable[[R, R], bool]) -> tuple[tuple[R, ...], set[R]]:
+    """Return runs with others, where these fit between them; and those that did.
+
+    Args:
+        runs: that agree with each other, by ascending offset.
+        more: others; of two that do not agree, the first one is taken.
+        agree: whether one run can stand before another.
+    """
+    all_runs, added = list(runs), set[R]()
+    for run in more:
+        index = bisect.bisect_left(all_runs, run.end_offset, key=lambda each: each.start_offset)
+        fits_before = index == 0 or agree(all_runs[index - 1], run)
+        if fits_before and (index == len(all_runs) or agree(run, all_runs[index])):
+            all_runs.insert(index, run)
             added.add(run)
-    return VouchedLog(tuple(runs), tuple(run for run in log.doubted if run not in added))
+    return tuple(all_runs), added

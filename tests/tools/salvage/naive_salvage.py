@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a quorum's disks still prove, worked out naively by somebody who knows which batches are as they were."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.tools.salvage.made_quorums import Batch, Disk
 
@@ -25,17 +25,26 @@ def vouched(disk: Disk) -> set[int]:
 
 def in_lineage(disks: Sequence[Disk], tip: Batch) -> list[Batch]:
     """The batches that are known to be of the lineage of a tip: by a later one of the same epoch, on the same disk."""
-    own = [{number: disk.log[number] for number in vouched(disk)} for disk in disks]
-    found = [tip]
+    return with_what_was_before([{number: disk.log[number] for number in vouched(disk)} for disk in disks], [tip])
+
+
+def with_what_was_before(own: Sequence[Mapping[int, Batch]], known: Sequence[Batch]) -> list[Batch]:
+    """Batches of a lineage, and all of which a disk says that they are: a later one of its log is of one of the epochs.
+
+    Args:
+        own: what can be vouched for on each disk, by number.
+        known: batches of the lineage.
+    """
+    found = list(known)
     while True:
         more = []
         for batches in own:
-            known = [
+            of_it = [
                 number
                 for number, batch in batches.items()
                 if any(each.epoch == batch.epoch and each.start >= batch.start for each in found)
             ]
-            more += [batch for number, batch in batches.items() if number <= max(known, default=-1)]
+            more += [batch for number, batch in batches.items() if number <= max(of_it, default=-1)]
         more = [each for each in more if each not in found]
         if not more:
             return found

@@ -11,13 +11,13 @@ from typing import Final
 
 from raftlog.storage.reading.file_source import FileSource
 from raftlog.tools.auditing.history.verdict_words import offsets_text
+from raftlog.tools.salvage.losses import doubted_lines, in_files
 from raftlog.tools.salvage.partitions.partition_copies import PartitionCopy
 from raftlog.tools.salvage.partitions.partition_merging import TopicMerged, TopicStretch
 from raftlog.tools.salvage.partitions.partition_runs import TopicRun
 from raftlog.tools.salvage.partitions.partition_vouching import VouchedPartition
 from raftlog.tools.salvage.salvage_plan import Loss
 
-_MOST_LINES: Final = 20
 _HOLE: Final = "no source has them whole, in a place that can be vouched for"
 _BEFORE: Final = (
     "they are whole, and before a hole at the beginning of the base: --step-over keeps them, if they were not deleted"
@@ -191,15 +191,9 @@ def doubted_words(
     copies: Sequence[PartitionCopy], logs: Sequence[VouchedPartition], chosen: Sequence[TopicStretch]
 ) -> Iterator[str]:
     """Yield which sound batches are not used, as nothing vouches for their place or epoch; the first of them."""
-    count = 0
-    for copy, log in zip(copies, logs, strict=True):
-        for run in sorted(log.doubted, key=lambda each: (each.file, each.position)):
-            if any(each.start_offset <= run.start_offset and run.end_offset <= each.end_offset for each in chosen):
-                continue
-            count += 1
-            if count <= _MOST_LINES:
-                batches = "a batch" if run.batch_count == 1 else f"{run.batch_count:,} batches"
-                where = f"{offsets_text(run.start_offset, run.end_offset)} of epoch {run.epoch}"
-                yield f"{copy.name}: {batches} at byte {run.position} of {run.file} would be {where}."
-    if count > _MOST_LINES:
-        yield f"And {count - _MOST_LINES:,} more of these."
+    return doubted_lines(
+        (copy.name, run)
+        for copy, log in zip(copies, logs, strict=True)
+        for run in in_files(log.doubted)
+        if not any(each.start_offset <= run.start_offset and run.end_offset <= each.end_offset for each in chosen)
+    )

@@ -16,6 +16,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import ByteSource, split
 from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.storage.reading.file_source import FileSource
+from raftlog.tools.salvage.merging import read_usable
 from raftlog.tools.salvage.runs import NamedSegment, Run, next_bases
 
 _LAST_OFFSET: Final = (1 << 63) - 1
@@ -257,11 +258,7 @@ def read_covered(directory: str, runs: Sequence[TopicRun], end_offset: int) -> I
         StorageError: a file cannot be read.
     """
     for run in runs:
-        if run.start_offset >= end_offset:
-            return
         covers_from, perhaps_from = run.covers_from, run.perhaps_from
-        with FileSource(f"{directory}/{run.file}") as source:
-            for piece in split(source, start=run.position, stop=run.end_position):
-                if isinstance(piece, RecordBatch) and piece.next_offset <= end_offset:
-                    yield Seen(run.file, piece, covers_from, perhaps_from)
-                    covers_from, perhaps_from = piece.next_offset, _LAST_OFFSET
+        for file, batch in read_usable(directory, (run,), end_offset):
+            yield Seen(file, batch, covers_from, perhaps_from)
+            covers_from, perhaps_from = batch.next_offset, _LAST_OFFSET

@@ -7,9 +7,8 @@ bytes on the disk of another node vouch for an epoch. A checkpoint that contradi
 vouches for nothing.
 """
 
-import bisect
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -17,6 +16,7 @@ import attrs
 from raftlog.offsets import EpochEntry
 from raftlog.tools.auditing.proof.lineage import Lineage
 from raftlog.tools.salvage.partitions.partition_runs import TopicRun
+from raftlog.tools.salvage.vouching import chained, fitted, keep_agreeing, numbers_of
 
 _NO_END: Final = (1 << 63) - 1
 
@@ -53,13 +53,9 @@ def vouch_partition(runs: Iterable[TopicRun], checkpoint: tuple[EpochEntry, ...]
         runs: in the order of its files and their bytes.
         checkpoint: the entries of its ``leader-epoch-checkpoint``, ascending; none if that cannot be read.
     """
-    chains: list[_Chain] = []
-    doubted: list[TopicRun] = []
     lineage = Lineage(checkpoint, _NO_END)
-    for chain in _chains(runs):
-        _push(chain, chains, doubted, lineage)
+    kept, doubted = keep_agreeing(chained(runs, _follows), lambda chain: _weight(chain, lineage), _agree)
     contradicted = tuple(run for run in doubted if _has_place(run))
-    kept = [run for chain in chains for run in chain]
     needless = [run for run, beside in _with_neighbours(kept) if _has_place(run) and _is_confirmed(run, beside)]
     is_false = any(_contradicts(lineage, run) for run in needless)
     certain = [
@@ -73,35 +69,7 @@ def vouch_partition(runs: Iterable[TopicRun], checkpoint: tuple[EpochEntry, ...]
     return VouchedPartition(tuple(certain), tuple(doubted), trusted, is_false, contradicted)
 
 
-_Chain: TypeAlias = list[TopicRun]
-"""Runs of one epoch that follow each other across files."""
-
-
-def _chains(runs: Iterable[TopicRun]) -> Iterator[_Chain]:
-    chain: _Chain = []
-    for run in runs:
-        if chain and not (_are_beside(chain[-1], run) and chain[-1].epoch == run.epoch):
-            yield chain
-            chain = []
-        chain.append(run)
-    if chain:
-        yield chain
-
-
-def _push(chain: _Chain, kept: list[_Chain], doubted: list[TopicRun], lineage: Lineage) -> None:
-    """Add a chain to those that agree with each other: of two that do not, the one with more support stays."""
-    weight = _weight(chain, lineage)
-    while kept and not _agree(kept[-1][-1], chain[0]):
-        before = _weight(kept[-1], lineage)
-        if before <= weight:
-            doubted += kept.pop()
-        if before >= weight:
-            doubted += chain
-            return
-    kept.append(chain)
-
-
-def _weight(chain: _Chain, lineage: Lineage) -> int:
+def _weight(chain: Sequence[TopicRun], lineage: Lineage) -> int:
     """How much supports a chain: its batches, twice if the checkpoint has them; nothing if it is alone among damage."""
     return sum(run.batch_count * (1 + _is_of(lineage, run)) for run in chain if _has_place(run))
 
@@ -128,9 +96,9 @@ def _with_neighbours(runs: Sequence[TopicRun]) -> list[tuple[TopicRun, list[Topi
     return found
 
 
-def _are_beside(before: TopicRun, after: TopicRun) -> bool:
-    """Whether nothing is known to be missing between two runs; files may end and begin there."""
-    is_linked = before.is_linked_after and after.is_linked_before
+def _follows(before: TopicRun, after: TopicRun) -> bool:
+    """Whether a run goes on in the epoch of another, and nothing is known to be gone between; a file may end there."""
+    is_linked = before.is_linked_after and after.is_linked_before and before.epoch == after.epoch
     return is_linked and min(after.covers_from, after.perhaps_from) <= before.end_offset <= after.start_offset
 
 
@@ -161,7 +129,7 @@ def with_copies_elsewhere(
     for number, log in enumerate(logs):
         for run in log.doubted:
             if run.batch_count == 1 and node_ids[number] is not None:
-                alone.setdefault(_numbers(run), []).append((number, run))
+                alone.setdefault(numbers_of(run), []).append((number, run))
     found: list[list[TopicRun]] = [[] for _ in logs]
     for group in alone.values():
         for each in group:
@@ -170,16 +138,7 @@ def with_copies_elsewhere(
     return tuple(_with(log, more) for log, more in zip(logs, found, strict=True))
 
 
-def _numbers(run: TopicRun) -> tuple[int, ...]:
-    return run.start_offset, run.end_offset, run.epoch, run.crc, run.size_bytes
-
-
 def _with(log: VouchedPartition, found: Collection[TopicRun]) -> VouchedPartition:
     """Return a log with more runs, where they fit between those that it has."""
-    runs, doubted = list(log.runs), list(log.doubted)
-    for run in found:
-        index = bisect.bisect_left(runs, run.end_offset, key=lambda each: each.start_offset)
-        if (index == 0 or _agree(runs[index - 1], run)) and (index == len(runs) or _agree(run, runs[index])):
-            runs.insert(index, run)
-            doubted.remove(run)
-    return attrs.evolve(log, runs=tuple(runs), doubted=tuple(doubted))
+    runs, added = fitted(log.runs, found, _agree)
+    return attrs.evolve(log, runs=runs, doubted=tuple(run for run in log.doubted if run not in added))

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from tests.tools.salvage.made_quorums import Batch
+from tests.tools.salvage.naive_salvage import with_what_was_before
 from tests.tools.salvage.partitions.made_partitions import PartitionDisk
 
 
@@ -29,19 +30,7 @@ def in_lineage(disks: Sequence[PartitionDisk], base: int, leader_epoch: int | No
     own = [{number: disk.log[number] for number in vouched(disk)} for disk in disks]
     found = list(own[base].values())
     found += [each for batches in own for each in batches.values() if each.epoch == leader_epoch and each not in found]
-    while True:
-        more = []
-        for batches in own:
-            known = [
-                number
-                for number, batch in batches.items()
-                if any(each.epoch == batch.epoch and each.start >= batch.start for each in found)
-            ]
-            more += [batch for number, batch in batches.items() if number <= max(known, default=-1)]
-        more = [each for each in more if each not in found]
-        if not more:
-            return found
-        found += more
+    return with_what_was_before(own, found)
 
 
 def least_end(disks: Sequence[PartitionDisk], base: int, leader_epoch: int | None = None) -> int:
