@@ -135,7 +135,7 @@ class _Branch:
 
 def _branches(log: PartitionEvidence) -> dict[int, _Branch]:
     """Return the epochs of whose start a log has the batch."""
-    end_offset = min(fault_offsets(log), default=log.end_offset)
+    end_offset = _sound_end(log)
     openings = {
         seen.epoch: (seen.start_offset, seen.timestamp)
         for segment in log.segments
@@ -182,7 +182,12 @@ def _of_other_epochs(log: PartitionEvidence) -> dict[str, NameFault]:
 
 
 def _sound_part(log: PartitionEvidence) -> Lineage:
-    return log_lineage(log).cut(min(fault_offsets(log), default=log.end_offset))
+    return log_lineage(log).cut(_sound_end(log))
+
+
+def _sound_end(log: PartitionEvidence) -> int:
+    """Return the offset up to which (exclusive) a log is sound."""
+    return min(fault_offsets(log), default=log.end_offset)
 
 
 def _named_snapshots(log: PartitionEvidence) -> Iterator[NamedSnapshot]:
@@ -196,7 +201,7 @@ def _named_snapshots(log: PartitionEvidence) -> Iterator[NamedSnapshot]:
 
 def _times_seen(log: PartitionEvidence) -> Iterator[TimeSeen]:
     """Yield the known timestamps of a log, as far as that is sound."""
-    end_offset = min(fault_offsets(log), default=log.end_offset)
+    end_offset = _sound_end(log)
     found = []
     for segment in log.segments:
         for seen in segment.epochs:
