@@ -31,7 +31,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _FORK: Final = multiprocessing.get_context("fork")
-_GC_THRESHOLD: Final = 200_000
+GC_THRESHOLD: Final = 200_000
 """A schedule makes many small objects, nearly none of them in cycles: the collector would look in vain."""
 _END_S: Final = 1.0
 """So long a process may take to end whose connection is closed."""
@@ -193,7 +193,7 @@ class ScheduleWorkers(Generic[Task, Result]):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         threading.Thread(target=self._end_with_parent, daemon=True).start()
         _print_to_standard_error()
-        gc.set_threshold(_GC_THRESHOLD)
+        gc.set_threshold(GC_THRESHOLD)
         with contextlib.suppress(EOFError, OSError):  # The other process has ended.
             while True:
                 connection.send(self._result(connection.recv()))

@@ -24,9 +24,9 @@ from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token
 from raftlog.testing.simulator.simulation import Simulation
-from raftlog.tools.simulate.outcomes import outcomes
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
+from tests.testing.simulator.many_schedules import outcomes
 
 PLACES: Final = (("0", 1), ("4711", 2))
 """Where seeds are run: the hash seed of the process, and how many processes it has run them."""

@@ -26,6 +26,7 @@ from raftlog.testing.simulator.fault_plan import Storage
 from raftlog.testing.simulator.runs.schedule import ScheduleOptions, Token, run_seed
 from raftlog.testing.simulator.simulation import Simulation
 from raftlog.testing.simulator.violation import ViolationError
+from raftlog.tools.simulate.workers import GC_THRESHOLD
 from tests.mutants import (
     of_accumulator,
     of_control_records,
@@ -62,7 +63,6 @@ NO_END: Final = "no-end"
 """In place of an invariant, of a schedule that was still running after ``LIMIT_SECONDS``."""
 LIMIT_SECONDS: Final = 60
 _MAX_MEMORY_BYTES: Final = 2 * 1024**3
-_GC_THRESHOLD: Final = 200_000
 
 _CATALOGUED: Final = (
     of_quorum,
@@ -195,7 +195,7 @@ def _plant_and_judge(task: tuple[str, int, int, Storage]) -> SeedVerdict:
     name, starts, most, storage = task
     signal.signal(signal.SIGALRM, _end)
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.set_threshold(GC_THRESHOLD)
     MUTANTS[name].plant()
     return judge_by_seeds(name, functools.partial(_run, storage), starts, most)
 

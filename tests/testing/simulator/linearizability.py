@@ -25,7 +25,7 @@ from raftlog.testing.simulator.checks.client_oracle import Told
 from raftlog.testing.simulator.client_history import ClientHistory
 from raftlog.testing.simulator.runs.schedule import Token, run_seed
 from raftlog.testing.simulator.simulation import Simulation
-from raftlog.tools.simulate.workers import _GC_THRESHOLD
+from raftlog.tools.simulate.workers import GC_THRESHOLD
 from tests.mutants.planting import Wrong, swap
 from tests.testing.simulator.outside_checker import judge_log, judge_registers
 from tests.testing.simulator.planted_bugs import BUGS
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plant", choices=sorted(BUGS), help="a bug to plant first")
     parser.add_argument("--until-refuted", action="store_true", help="stop after the first history that is refuted")
     options = parser.parse_args(arguments)
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.set_threshold(GC_THRESHOLD)
     if options.plant is not None:
         BUGS[options.plant].plant()
         swap(violation, "check", _noting)

@@ -18,8 +18,8 @@ from raftlog.testing.simulator.runs.campaign import Totals
 from raftlog.testing.simulator.runs.schedule import Token
 from raftlog.testing.simulator.simulation import SCHEDULE_MS
 from raftlog.testing.simulator.violation import ViolationError
-from raftlog.tools.simulate.outcomes import outcomes, until_interrupted
 from tests.mutants.kill_matrix import SLIPS
+from tests.testing.simulator.many_schedules import outcomes, until_interrupted
 from tests.testing.simulator.planted_bugs import BUGS
 
 _CLOCK_S: Final = 0.01

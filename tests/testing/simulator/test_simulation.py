@@ -14,11 +14,11 @@ from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import Totals
 from raftlog.testing.simulator.runs.schedule import Token, plan_of
 from raftlog.testing.simulator.violation import ViolationError
-from raftlog.tools.simulate.outcomes import outcomes
 from tests.checkout import ROOT
 from tests.mutants.planting import Mutant
 from tests.testing.simulator import determinism, run
 from tests.testing.simulator.killer_seeds import KILLERS, Killer, run_killer
+from tests.testing.simulator.many_schedules import outcomes
 from tests.testing.simulator.planted_bugs import BUGS
 from tests.testing.simulator.run import run_seed
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports in a real browser: nothing is loaded, nothing runs, nothing is cut off, and all can be read."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
-from tests.tools.report.browsing import CHROMIUM, check_whole, opened_browser, visit
+from tests.tools.report.browsing import CHROMIUM, check_whole, visit
 from tests.tools.report.made_reports import (
     PARTITION,
     copy_quorum,
@@ -64,14 +63,6 @@ CONTRASTS = """() => {
     }
     return worst;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser without a window."""
-    pytest.importorskip("playwright.sync_api")
-    with opened_browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

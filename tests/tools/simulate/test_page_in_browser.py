@@ -13,7 +13,7 @@ from raftlog.testing.simulator.runs.telling import ToldRun, tell
 from raftlog.tools.simulate import simulate
 from tests.testing.simulator.runs.test_shrinking import crashing
 from tests.tools.console import run
-from tests.tools.report.browsing import CHROMIUM, Visit, opened_browser, visit
+from tests.tools.report.browsing import CHROMIUM, Visit, visit
 
 pytestmark = [
     pytest.mark.browser,
@@ -41,14 +41,6 @@ DRAWN = """() => {
         title: document.querySelector("svg > title").textContent,
     };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser without a window."""
-    pytest.importorskip("playwright.sync_api")
-    with opened_browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

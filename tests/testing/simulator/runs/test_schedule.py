@@ -23,7 +23,7 @@ from raftlog.testing.simulator.runs.schedule import (
     replay,
     run_seed,
 )
-from raftlog.tools.simulate.outcomes import outcomes
+from tests.testing.simulator.many_schedules import outcomes
 
 OPTIONS = st.builds(
     ScheduleOptions,
