@@ -49,7 +49,7 @@ test-asan: $(READY) ## run them and a fuzzer while sanitizers watch the kernel's
 test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK and Maven)
 	@for tool in java javac mvn; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
-	else $(PYTEST_IN_MEMORY) -m kafka -n 2 --dist loadfile --no-loadscope-reorder $(ARGS); fi
+	else $(PYTEST_IN_MEMORY) -m kafka -n 3 --dist loadfile --no-loadscope-reorder $(ARGS); fi
 
 test-browser: $(READY) ## open reports in a real browser, without a window (needs Chromium)
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then set -x; $(PYTEST) -m browser -n 2 $(ARGS); \

@@ -385,7 +385,8 @@ class Machine:
         self._take(process, envelope.request, ReceivedRequest(envelope, REQUEST_VERSION, listener))
 
     def ask(self, process: ReplicaProcess, request: RaftRequest, expected_voters_offset: int | None = None) -> None:
-        """Give a request of an operator to a process. Its effects are carried out when it settles."""
+        """Give a request of an operator to a process, after the time. Its effects are carried out when it settles."""
+        self._let_time_pass(process)
         listener = self.directory.identity.listener
         self._take(process, request, ReceivedRequest(AdminRequest(), 1, listener, expected_voters_offset))
 

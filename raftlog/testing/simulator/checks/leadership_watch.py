@@ -25,8 +25,7 @@ from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import ReplicaKey
 
 WRITING_MS: Final = 1_000
-"""A voter set that was decided upon is in the log by then, unless a sync is slow. The core decides by the time that it
-was told last: an operator's request does not tell it."""
+"""A voter set that was decided upon is in the log by then, unless a sync is slow."""
 PAUSED_WRITING_MS: Final = 1_500
 """The same of a process that may be paused meanwhile: not for longer than it leads without a word from others."""
 _NEVER: Final = -1_000_000
