@@ -3,10 +3,12 @@
 
 The latter decodes the keys of a segment with the kernel, each to a column of Arrow, and has DuckDB group the keys of a
 Parquet file with the same records. Both run without pandas, which the extra ``sql`` does not install: where it is
-there, pyarrow imports it for an array of its own, and that is no part of either program.
+there, pyarrow imports it for an array of its own, and that is no part of either program. Both collect garbage as
+seldom as the command does, and end at once.
 """
 
 import importlib.abc
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -14,6 +16,7 @@ from typing import Final
 from raftlog.records.columns.columns import Chunk
 from raftlog.storage.reading.segment_reader import open_segment
 from raftlog.tools import command_line
+from raftlog.tools.terminal.garbage_collector import collect_garbage_seldom
 
 _GROUPED: Final = "SELECT {column}, count(*) AS n FROM {source} GROUP BY key ORDER BY n DESC, key LIMIT 5"
 QUESTION: Final = _GROUPED.format(column="key", source="records")
@@ -53,10 +56,13 @@ def main(arguments: Sequence[str]) -> None:
     """Run one of the two: ``query DIR`` or ``reference SEGMENT PARQUET``."""
     sys.meta_path.insert(0, _Hidden("pandas"))
     if arguments[0] == "reference":
+        collect_garbage_seldom()
         reference(arguments[1], arguments[2])
+        sys.stdout.flush()
+        os._exit(0)
     else:
         sys.argv = ["raftlog", "query", QUESTION, arguments[1], "--format", "csv"]
-        sys.exit(command_line.main())
+        command_line.run_process()
 
 
 if __name__ == "__main__":
