@@ -3,7 +3,7 @@
 
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -144,7 +144,7 @@ class _Planning:
         self._places = {each.place.log_directory: each for each in evidence if not each.is_raft}
 
     def planned(self, request: SalvageRequest) -> Salvage:
-        found, misfits = self._fitting()
+        found, left_out = self._fitting()
         chosen = found.chosen
         if chosen is None:
             raise DecodeError(
@@ -155,7 +155,6 @@ class _Planning:
         files = tuple(self._files(chosen, found.ranks, has_owner=request.node_id is not None))
         sets_version = self._sets_version(chosen)
         state = self._state_at_end(chosen, files)
-        proofs = self._view.judgement.proofs[:1]
         losses = tuple(find_losses(found, chosen, self._view.judgement.proven.offset, self._witnesses))
         dropped = tuple(dropped_words(found, chosen, self._names, self._witnesses))
         doubted = tuple(doubted_words(found, chosen, self._names))
@@ -173,13 +172,13 @@ class _Planning:
             (found.winner.known.end.offset, found.winner.known.end.epoch),
             quorum_verdict(self._view),
             self._view.judgement.proven.offset,
-            "".join(f"{point_text(proof.point)}, by {proof_text(proof)}" for proof in proofs) or "nothing",
+            self._proof_words(left_out),
             losses,
             found.merged.conflicts,
             (
                 *self._left_out_words(),
                 *self._name_words(chosen, is_certain=True),
-                *misfits,
+                *(f"snapshot {path}: {left_out[path]}." for path in sorted(left_out)),
                 *dropped,
             ),
             (*self._name_words(chosen, is_certain=False), *doubted),
@@ -192,8 +191,8 @@ class _Planning:
             bool(losses or dropped or doubted or damaged or self._names_more(chosen)),
         )
 
-    def _fitting(self) -> tuple[LongestLog, tuple[str, ...]]:
-        """Return the longest log with snapshots that it does not contradict, and which ones it does, in sentences."""
+    def _fitting(self) -> tuple[LongestLog, Mapping[str, str]]:
+        """Return the longest log with snapshots that it does not contradict, and why it has not the others, by path."""
         misfits_: dict[FoundSnapshot, str] = {}
         while True:
             found = self._found(misfits_)
@@ -203,8 +202,17 @@ class _Planning:
                 break
             misfits_.update(more)
         reasons = dict.fromkeys(found.misplaced, "no batch of its epoch ends where it does, by its name")
-        paths = {self._sources[each.source].path(each.name): why for each, why in (reasons | misfits_).items()}
-        return found, tuple(f"snapshot {path}: {paths[path]}." for path in sorted(paths))
+        return found, {self._sources[each.source].path(each.name): why for each, why in (reasons | misfits_).items()}
+
+    def _proof_words(self, left_out: Mapping[str, str]) -> str:
+        """Return up to where records are proven to be committed, and by what: by something that fits, if possible."""
+        proofs = self._view.judgement.proofs
+        if not proofs:
+            return "nothing"
+        best = [each for each in proofs if each.point == proofs[0].point]
+        proof = next((each for each in best if not left_out.keys() & each.paths), best[0])
+        where = ", which is left out (below)" if left_out.keys() & proof.paths else ""
+        return f"{point_text(proof.point)}, by {proof_text(proof)}{where}"
 
     def _names_more(self, chosen: Chosen) -> bool:
         """Whether a snapshot of a doubted name would end after the log by that name."""

@@ -144,6 +144,8 @@ def test_a_snapshot_that_was_moved_into_a_batch_is_left_out(nodes: tuple[str, ..
     assert rules(tmp_path / "new") == set()
     assert not list((tmp_path / "new" / LOG).glob(moved))
     assert all(f"Not used: snapshot {source / LOG / moved}: " in text for source in sources)
+    (proof,) = [line for line in text.splitlines() if line.startswith("Proven to be committed: ")]
+    assert proof.endswith(", which is left out (below).") == (moved in proof) == (nodes == ("n3",))
     assert "plan again with its directory first" not in text
 
 
