@@ -10,7 +10,6 @@ from raftlog.tools.mirrors.naming.policies import (
     DefaultPolicy,
     IdentityPolicy,
     KafkaLevel,
-    NamingPolicy,
 )
 
 CLASS_PROPERTY: Final = "replication.policy.class"
@@ -24,7 +23,7 @@ IDENTITY_CLASS: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPoli
 
 def configured_policy(
     properties: Mapping[str, str], kafka_level: KafkaLevel = "4.0", aliases: Iterable[str] = ()
-) -> NamingPolicy:
+) -> DefaultPolicy | IdentityPolicy:
     """Return the policy that properties configure, as Kafka's policies read them.
 
     Args:
