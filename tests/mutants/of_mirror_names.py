@@ -4,9 +4,10 @@
 import re
 from typing import Any, Final
 
-from raftlog.tools.mirrors.naming import policies, replication, topic_class
+from raftlog.tools.mirrors import found_topics, naming_options
+from raftlog.tools.mirrors.naming import configured_policy, policies, replication, topic_class
 from raftlog.tools.mirrors.naming.policies import IdentityPolicy
-from tests.mutants.planting import Mutant, instead, instead_of_property, swapped
+from tests.mutants.planting import Mutant, instead, instead_of_property, missing, swapped
 
 _NAMES: Final = policies._PrefixedNames
 TABLE: Final = "tests/tools/mirrors/test_policies.py::test_every_answer_is_that_of_kafka"
@@ -69,6 +70,10 @@ def _all_aliases_alike(right: Any) -> Any:
 
 def _with_underscores(_: Any) -> Any:
     return re.compile("mm2-(?:offsets|status|configs)_(.+)_internal")
+
+
+def _configured_first(given: Any, configured: Any, known_aliases: Any) -> Any:
+    return configured_policy({**naming_options._properties(given), **configured}, given.kafka_level, known_aliases)
 
 
 MUTANTS: Final = (
@@ -169,5 +174,19 @@ MUTANTS: Final = (
         "DefaultReplicationPolicy#offsetSyncsTopic",
         swapped(topic_class, "_with_alias", _all_aliases_alike),
         (f"{CLASSES}::test_each_name_has_its_class",),
+    ),
+    Mutant(
+        "R-mirror-options",
+        "an option counts more than what is configured",
+        "MirrorMakerConfig#connectorBaseConfig",
+        instead(naming_options, "naming_policy", _configured_first),
+        ("tests/tools/mirrors/test_naming_options.py::test_each_option_counts_more_than_its_property",),
+    ),
+    Mutant(
+        "R-mirror-topic-id",
+        "directories of one name with several topic ids are of several topics",
+        "KIP-516",
+        missing(found_topics._TopicSearch, "_topic_id"),
+        ("tests/tools/mirrors/test_found_topics.py",),
     ),
 )

@@ -4,6 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
@@ -61,6 +62,12 @@ public class MirrorNames {
             SourceAndTarget.class, ReplicationPolicy.class, TopicFilter.class, ConfigPropertyFilter.class);
         constructor.setAccessible(true);
         connector = constructor.newInstance(new SourceAndTarget("source", fields[2]), policy, filter, null);
+        Object heartbeats = properties.get("heartbeats.replication.enabled");
+        if (heartbeats != null) {
+            Field enabled = MirrorSourceConnector.class.getDeclaredField("heartbeatsReplicationEnabled");
+            enabled.setAccessible(true);
+            enabled.setBoolean(connector, Boolean.parseBoolean((String) heartbeats));
+        }
     }
 
     private static String ofName(String topic) throws Exception {

@@ -2,7 +2,7 @@
 """The names and settings of the table that real replication policies filled (tests/kafka/recorded_policies.py)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -61,6 +61,7 @@ class Setting:
     source: str | None = None
     topics: str | None = None
     exclude: str | None = None
+    heartbeats: str | None = None
 
     @property
     def properties(self) -> dict[str, str]:
@@ -72,6 +73,7 @@ class Setting:
             SOURCE_PROPERTY: self.source,
             "topics": self.topics,
             "topics.exclude": self.exclude,
+            "heartbeats.replication.enabled": self.heartbeats,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -85,11 +87,6 @@ class Setting:
         topics = ",".join(default.topics) if self.topics is None else self.topics
         exclude = ",".join(default.exclude) if self.exclude is None else self.exclude
         return TopicFilter.of_lists(topics, exclude)
-
-    @property
-    def key(self) -> list[Any]:
-        """The setting as JSON."""
-        return list(attrs.astuple(self))
 
 
 SETTINGS: Final = (

@@ -46,7 +46,9 @@ def ours(setting: Setting, level: KafkaLevel, question: Sequence[str]) -> Answer
     """Return what our policy answers."""
     policy = setting.policy(level)
     if len(question) == 1:
-        return of_name(policy, setting.topic_filter(level), question[0])
+        return of_name(
+            policy, setting.topic_filter(level), question[0], mirrors_heartbeats=setting.heartbeats != "false"
+        )
     alias, topic = question
     return [
         policy.format_remote_topic(alias, topic),
@@ -56,7 +58,7 @@ def ours(setting: Setting, level: KafkaLevel, question: Sequence[str]) -> Answer
     ]
 
 
-def of_name(policy: NamingPolicy, topic_filter: TopicFilter, name: str) -> Answer:
+def of_name(policy: NamingPolicy, topic_filter: TopicFilter, name: str, *, mirrors_heartbeats: bool) -> Answer:
     """Return what our policy and filter say of a name: source, upstream, original, and digits (MirrorNames.java)."""
     answers = (
         policy.is_heartbeats_topic(name),
@@ -65,7 +67,7 @@ def of_name(policy: NamingPolicy, topic_filter: TopicFilter, name: str) -> Answe
         policy.is_internal_topic(name),
         is_cycle(name, policy, TARGET),
         topic_filter.should_replicate_topic(name),
-        should_replicate(name, policy, TARGET, topic_filter),
+        should_replicate(name, policy, TARGET, topic_filter, heartbeats_replication_enabled=mirrors_heartbeats),
     )
     digits = "".join(str(int(answer)) for answer in answers)
     return [policy.topic_source(name), policy.upstream_topic(name), policy.original_topic(name), digits]

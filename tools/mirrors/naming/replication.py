@@ -120,7 +120,7 @@ def should_replicate(
         target: the alias of the cluster that it would be mirrored to.
         topic_filter: None for the one of the policy's level.
         heartbeats_replication_enabled: whether topics for heartbeats pass whatever the filter says
-            (``heartbeats.replication.enabled``).
+            (``heartbeats.replication.enabled``); Kafka 3.9 has no such setting, and lets them pass.
     """
     filter_in_force = TopicFilter.of_level(policy.kafka_level) if topic_filter is None else topic_filter
     passes = filter_in_force.should_replicate_topic(topic) or (
