@@ -3,7 +3,9 @@
 
 from typing import Final
 
-CONFIG_MARKS: Final = (b'"creation-timestamp"', b'.class"')
+_TIME_MARK: Final = b'"creation-timestamp"'
+_CLASS_MARK: Final = b'.class"'
+CONFIG_MARKS: Final = (_TIME_MARK, _CLASS_MARK)
 """What values have that may be configurations of Connect with secrets: the session key, connectors and tasks."""
 
 
@@ -23,4 +25,4 @@ def may_be_config_secret(value: bytes | None, *, is_config: bool = False) -> boo
 
 def _looks_like_config(value: bytes) -> bool:
     """Whether bytes begin like a JSON object, and have names that are in configurations: this is asked of any value."""
-    return value[:1] == b"{" and any(mark in value for mark in CONFIG_MARKS)
+    return value[:1] == b"{" and (_TIME_MARK in value or _CLASS_MARK in value)
