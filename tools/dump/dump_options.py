@@ -292,7 +292,6 @@ def _add_record_options(group: argparse._ArgumentGroup) -> None:
         "cluster-metadata": "__cluster_metadata",
         "remote-log-metadata": "__remote_log_metadata (refused: raftlog does not decode it)",
         "share-group-state": "__share_group_state",
-        MIRROR: "MirrorMaker 2: offset syncs, checkpoints, heartbeats, Connect's offsets and configurations",
     }
     for name, topic in topics.items():
         group.add_argument(f"--{name}-decoder", action="store_true", help=f"decode records of {topic}")
@@ -320,6 +319,12 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         choices=tuple(DIALECTS),
         help="the Kafka release that the format kafka follows to the byte "
         f"(default {NEWEST_DIALECT.name}, with the messages of {LEVELS[-1]} decoded too)",
+    )
+    group.add_argument(
+        f"--{MIRROR}-decoder",
+        action="store_true",
+        help="decode records of MirrorMaker 2: offset syncs, checkpoints, heartbeats, and Connect's offsets and"
+        " configurations, without their secrets; Kafka's tool has no such option",
     )
     group.add_argument("--shallow", action="store_true", help="in the formats jsonl and table, leave out records")
     group.add_argument("--no-redact", action="store_true", help="show secrets (the format kafka always does)")

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raftlog.records.messages.mirrors.connect_records import ConfigType, read_connect_config
 from raftlog.tools.dump.output_formats import FORMATS
@@ -122,6 +124,39 @@ def test_what_does_not_decode(
     assert outcome.exit_code == 3
     guessed = dump("--format", output_format, "--from", "1", path)
     assert guessed.complaints == ([] if output_format == "kafka" else [complaint])
+
+
+NAMED = (SYNCS.name, CHECKPOINTS.name, "heartbeats-0", "mm2-offsets.A.internal-0", CONFIGS.name, "elsewhere")
+KEYS = st.none() | st.binary(max_size=20) | st.sampled_from([SYNC_KEY, HEARTBEAT_KEY, b"session-key", b"task-a-0"])
+VALUES = st.none() | st.binary(max_size=20) | st.sampled_from([bytes(16), bytes(10), SESSION_KEY, SESSION_KEY + b"!"])
+
+
+@given(
+    folder=st.sampled_from(NAMED),
+    records=st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4),
+    is_named=st.booleans(),
+)
+@settings(deadline=None, max_examples=40)
+def test_any_records_in_every_format(
+    folder: str,
+    records: list[tuple[bytes | None, bytes | None]],
+    is_named: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whatever the records are, each has a line, JSON lines keep to their schema, and no session key shows."""
+    batches = [batch(offset, (value,), key=key) for offset, (key, value) in enumerate(records)]
+    path = write_log(tmp_path_factory.mktemp("log") / folder, *batches)
+    options = ["--mirror-decoder"] if is_named else []
+    outcomes = {each: dump("--format", each, *options, path) for each in ("jsonl", "table")}
+    lines = read_lines(outcomes["jsonl"].output)
+    assert len([line for line in lines if line["kind"] == "record"]) == len(records)
+    assert {outcome.exit_code for outcome in outcomes.values()} <= {0, 3}
+    assert len({(outcome.exit_code, outcome.messages) for outcome in outcomes.values()}) == 1
+    assert not any(SECRET in outcome.output for outcome in outcomes.values())
+    if is_named:
+        kafka = dump(*options, path)
+        assert (kafka.exit_code, kafka.messages) == (outcomes["table"].exit_code, outcomes["table"].messages)
+        assert SECRET not in kafka.output
 
 
 def test_heartbeats_of_an_application(tmp_path: Path) -> None:
