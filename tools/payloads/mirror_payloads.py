@@ -124,7 +124,7 @@ def topic_by_bytes(key: bytes | None, value: bytes | None) -> MirrorTopic:
         kinds: list[MirrorTopic] = [topic for topic, kind in _TYPES.items() if is_mirror_key(kind, key)]
         if kinds:
             return kinds[0] if value is not None and len(value) == _SYNC_SIZE else kinds[-1]
-    raise InvalidRecordError("no key of a record of MirrorMaker", "message-frame")
+    raise InvalidRecordError("the key is not that of a record of MirrorMaker", "message-frame")
 
 
 def _is_config_key(key: bytes) -> bool:

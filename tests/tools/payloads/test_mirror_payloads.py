@@ -106,10 +106,10 @@ def test_keys_of_connect_by_their_bytes(key: bytes | None, topic: MirrorTopic | 
     if topic is not None:
         assert topic_by_bytes(key, None) == topic
         return
-    with pytest.raises(InvalidRecordError, match="no key of a record of MirrorMaker"):
+    with pytest.raises(InvalidRecordError, match="the key is not that of a record of MirrorMaker"):
         topic_by_bytes(key, None)
     payload = MirrorDecoder(None).decode(record(key, b"v"))
-    assert payload.key_text == "Error at offset 5, skipping. no key of a record of MirrorMaker"
+    assert payload.key_text == "Error at offset 5, skipping. the key is not that of a record of MirrorMaker"
     assert payload.problem is not None
 
 
