@@ -2,7 +2,8 @@
 """Digests of records: equal for equal contents, different for different ones, and spread evenly."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from raftlog.records.columns.column_values import Chunk
 from raftlog.records.columns.columns import RECORD_COLUMNS, RecordDigests, read_columns, record_digests
 from raftlog.records.columns.record_digests import DIGESTED_COLUMNS
 from raftlog.records.kernel_choice import IS_COMPILED
+from tests.golden_files import GOLDEN, record_files
 from tests.records.kernel_forms import BUILT_FORMS, examples, using
 from tests.strategies import codecs, payloads
 
@@ -106,6 +108,40 @@ def test_digests_as_an_array() -> None:
     assert digests.to_numpy().tolist() == [digests.low.tolist(), digests.high.tolist()]
     assert digests.low.tolist() != digests.high.tolist()
     assert RecordDigests(digests.columns[:0]).to_numpy().shape == (2, 0)
+
+
+# Kafka's logs
+
+
+def _contents_and_digests(path: Path) -> Iterator[tuple[Contents, tuple[int, int]]]:
+    for chunk in read_columns(path.read_bytes()):
+        if isinstance(chunk, Chunk) and chunk.records is not None:
+            digests = record_digests(chunk.records)
+            for record, low, high in zip(chunk.records.objects(), digests.low, digests.high, strict=True):
+                yield (record.timestamp, record.key, record.value, tuple(record.headers)), (low, high)
+
+
+def test_records_of_kafka_with_other_contents_have_other_digests() -> None:
+    """In all golden files together, each contents has one digest, and each digest one contents."""
+    digests_of: dict[Contents, tuple[int, int]] = {}
+    for path in record_files():
+        for contents, digest in _contents_and_digests(path):
+            assert digests_of.setdefault(contents, digest) == digest
+    assert len(set(digests_of.values())) == len(digests_of) > 1000
+
+
+def test_a_mirror_has_the_digests_of_its_source() -> None:
+    """MirrorMaker's copies have other batches and codecs, some other offsets, and all the same digests in order."""
+    data = GOLDEN / "mirror/data"
+    compared = 0
+    for topic in ("orders-0", "orders-1", "tx.orders-0", "heartbeats-0", "internal-looking-0"):
+        source, target = (
+            [digest for path in sorted(folder.glob("*.log")) for _, digest in _contents_and_digests(path)]
+            for folder in (data / "n1" / topic, data / "n2" / f"A.{topic}")
+        )
+        assert source == target
+        compared += len(source)
+    assert compared == 580
 
 
 # Differences
