@@ -14,7 +14,14 @@ from typing import Any, Final, Literal
 import attrs
 
 from raftlog.records.batches.builder import RecordBatchBuilder
-from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, RecordColumns, read_columns, read_records
+from raftlog.records.columns.columns import (
+    RECORD_COLUMNS,
+    Chunk,
+    RecordColumns,
+    read_columns,
+    read_records,
+    record_digests,
+)
 from raftlog.storage.reading.segment_reader import Segment, map_segments, open_segment
 from tests.benchmarks import machine
 from tests.benchmarks.inputs import Row
@@ -48,6 +55,10 @@ def _records(log: bytes, columns: tuple[str, ...] = RECORD_COLUMNS) -> Iterator[
 
 def _columns(log: bytes) -> int:
     return sum(records.count for records in _records(log))
+
+
+def _digests(log: bytes) -> int:
+    return sum(len(record_digests(records)) for records in _records(log))
 
 
 def _arrow(log: bytes) -> int:
@@ -202,6 +213,7 @@ def _kio_decode(log: bytes) -> int:
 OPERATIONS: Final = {
     "raftlog scan": Operation(_scan),
     "raftlog columns": Operation(_columns),
+    "raftlog digests": Operation(_digests),
     "raftlog arrow": Operation(_arrow),
     "raftlog attributes": Operation(_attributes),
     "raftlog encode": Operation(_encode, "rows"),

@@ -20,6 +20,7 @@ from tests.benchmarks.works import METADATA_LIKE, METADATA_LOG, THOUSANDS, UNCOM
 _START_ALLOWANCE_MS: Final = 80
 _MEMORY_LIMIT_MIB: Final = 64
 _MEMORY_READ_SHARE: Final = 0.6
+_DIGESTS_SHARE: Final = 1 / 1.5
 
 
 class Figures:
@@ -56,6 +57,8 @@ class Figures:
             yield "dump-metadata", partial(self._kafka_lines, "metadata decoder", 1.5, options)
         for shape in filter(shapes.__contains__, THOUSANDS):
             yield f"share-{shape}", partial(self._share_of_memory_read, shape)
+        for shape in filter(shapes.__contains__, THOUSANDS):
+            yield f"digests-{shape}", partial(self._digests, shape)
         for mode, size_mib in sizes.many_segments.items():
             yield "two-processes", partial(self._two_processes, mode, size_mib)
         yield from LogFigures(self._workers, sizes).all()
@@ -145,6 +148,18 @@ class Figures:
             {mode: Speed(self._workers[mode], "raftlog scan", shape, sizes[mode], of, 2**20) for mode in MODES},
             {"memory read": limit},
             {("compiled", "memory read"): _MEMORY_READ_SHARE},
+        )
+
+    def _digests(self, shape: str, row: str) -> Comparison:
+        """Compare reading with digests to reading alone: digests shall cost at most half of it."""
+        sizes = self._sizes.by_contender
+        return Comparison(
+            row,
+            f"columns, CRC and digests of all records, {shape}",
+            "M records/s",
+            {mode: Speed(self._workers[mode], "raftlog digests", shape, sizes[mode]) for mode in MODES},
+            {"columns and CRC": Speed(self._workers["compiled"], "raftlog columns", shape, sizes["compiled"])},
+            {("compiled", "columns and CRC"): _DIGESTS_SHARE},
         )
 
     def _two_processes(self, mode: Mode, size_mib: float, row: str) -> Comparison:

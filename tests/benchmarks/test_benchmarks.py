@@ -16,7 +16,7 @@ from tests.benchmarks import inputs, report, worker
 from tests.benchmarks.contenders import OPERATIONS
 from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import Comparison, Contender, Limit, Mode, Row, environment
-from tests.benchmarks.works import FULL, QUICK, WORKS, Sizes
+from tests.benchmarks.works import FULL, QUICK, THOUSANDS, WORKS, Sizes
 
 _SIZE_MIB = 0.05
 
@@ -37,6 +37,13 @@ def test_contenders_see_the_same_records(shape: str, tmp_path: Path) -> None:
         source = list(inputs.row_batches(shape))[:1] if work.id == "encode" else log
         counts = {name: OPERATIONS[name].function(source) for name in names}
         assert len(set(counts.values())) == 1, counts
+
+
+@pytest.mark.parametrize("shape", THOUSANDS)
+def test_digests_are_of_all_records(shape: str, tmp_path: Path) -> None:
+    """What is compared with columns alone reads the same records, those with headers too."""
+    log = inputs.file(tmp_path, shape, _SIZE_MIB).read_bytes()
+    assert OPERATIONS["raftlog digests"].function(log) == OPERATIONS["raftlog columns"].function(log) != 0
 
 
 def test_an_input_is_as_large_as_was_asked(tmp_path: Path) -> None:
