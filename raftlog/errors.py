@@ -394,6 +394,10 @@ class NamingPolicyError(RaftLogError, ValueError):
     """A setting of a replication policy of MirrorMaker, or of a topic filter, is invalid."""
 
 
+class MirrorFlowError(RaftLogError):
+    """The files of two clusters do not say how one is mirrored to the other, or say it in several ways."""
+
+
 @attrs.define
 class DivergedStreamError(RaftLogError):
     """A log no longer has the records that a stream has read: it was truncated, or replaced by another log.

@@ -73,7 +73,8 @@ def _with_underscores(_: Any) -> Any:
 
 
 def _configured_first(given: Any, configured: Any, known_aliases: Any) -> Any:
-    return configured_policy({**naming_options._properties(given), **configured}, given.kafka_level, known_aliases)
+    properties = {**naming_options.policy_properties(given), **configured}
+    return configured_policy(properties, given.kafka_level, known_aliases)
 
 
 MUTANTS: Final = (

@@ -123,9 +123,10 @@ def test_the_audit_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "00000000000000000193.log").symlink_to(quorum / "n1/__cluster_metadata-0/00000000000000000193.log")
     places = {"/backup": str(quorum), "/data": str(quorum), "/audits": str(tmp_path / "audits")}
     places |= dict.fromkeys(("/restored", "/brokers"), str(GOLDEN / "data-topics/data"))
+    places |= dict.fromkeys(("/a", "/b"), str(GOLDEN / "mirror/data"))
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", console, re.MULTILINE)
 
-    assert len(commands) == 17
+    assert len(commands) == 18
     for command in commands:
         command = re.sub(r"(?<= )/\w+(?=[/ ])", lambda match: places[match[0]], command)
         arguments = [path for part in shlex.split(command) for path in sorted(glob(part)) or [part]]

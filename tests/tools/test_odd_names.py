@@ -24,6 +24,7 @@ HOST = "h\x1b\u202e"
 
 REWRITE = ("--initial-controllers", f"9@host:9093:{OTHER_ID}", "--lost", "1")
 
+MIRROR = ("--source", "{broker}", "--target", "{broker}", "--target-alias", "B", "--source-alias")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "dump-log": ("dump-log", "--format", "table", "--all", "{logs}"),
     "dump-log missing": ("dump-log", "{logs}/missing.log"),
@@ -111,6 +112,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "topics source": ("topics", "{broker}", "--policy", "identity", "--source", ODD),
     "topics level": ("topics", "{node}", "--kafka-level", ODD),
     "topics missing": ("topics", "{logs}/missing"),
+    "verify-mirror": ("verify-mirror", "--source", "{node}", "--target", "{broker}"),
+    "verify-mirror alias": ("verify-mirror", *MIRROR, ODD),
+    "verify-mirror no alias": ("verify-mirror", "--source", "{node}", "--target", "{broker}"),
+    "verify-mirror lines": ("verify-mirror", *MIRROR, "A", "--format", "jsonl"),
+    "verify-mirror missing": ("verify-mirror", "--source", "{logs}/missing", "--target", "{node}"),
     "stats": ("stats", "{segment}"),
     "stats no log": ("stats", "{logs}"),
     "stats damaged": ("stats", "{damaged}"),
@@ -159,6 +165,7 @@ NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "rewrite-voters": (("rewrite-voters", "{spare}", *REWRITE, "--plan", "{out}"), "plan"),
     "free": (("free", "{node}"), "path"),
     "topics": (("topics", "{node}"), "directory"),
+    "verify-mirror": (("verify-mirror", *MIRROR, "A"), ""),
     "stats": (("stats", "{node}"), "directory"),
     "salvage": (("salvage", "{spare}", "--plan", "{out}"), "plan"),
     "salvage partition": (("salvage", "{broker}", "--partition", "orders-0", "--plan", "{out}"), "plan"),
@@ -194,6 +201,7 @@ def made_places(tmp_path: Path, odd: str) -> dict[str, str]:
     (spare / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=5\ndirectory.id={OTHER_ID}\n")
     broker = tmp_path / f"broker{odd}"
     write_log(broker / "orders-0", batch(), batch(1), batch(3))
+    write_log(broker / "mm2-offset-syncs.B.internal-0", batch())
     return {
         "logs": str(logs),
         "broker": str(broker),

@@ -24,6 +24,7 @@ REFUSING: Final[dict[str, tuple[str, ...]]] = {
     "query": ("query", "FROM records"),
     "free": ("free",),
     "topics": ("topics",),
+    "verify-mirror": ("verify-mirror", "--target", str(GOLDEN / "mirror/data/n2"), "--source"),
     "follow": ("follow", "--until-idle", "0.01"),
     "log info": ("log", "info"),
 }

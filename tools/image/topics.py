@@ -19,6 +19,9 @@ Message = Mapping[str, Any]
 
 TOPIC_RESOURCE: Final = 2
 """Kafka's number of the owner of a topic's configs."""
+_BROKER_RESOURCE: Final = 4
+_POLICY: Final = "cleanup.policy"
+_BROKER_POLICY: Final = "log.cleanup.policy"
 MIGRATING: Final = ZERO_UUID
 """The directory of a replica whose broker did not tell it, as before metadata.version 3.7-IV2."""
 _Id = TypeVar("_Id", int, UUID)
@@ -223,3 +226,14 @@ def _checked_state(state: int) -> int:
     if state not in RECOVERY_STATES:
         raise ReplayRefusedError(f"there is no leader recovery state {state}")
     return state
+
+
+def is_compacted(tables: Tables, topic: str) -> bool | None:
+    """Whether records of a topic may be removed by key: by its config, or one of brokers; None if not known."""
+    own = tables.configs.get((TOPIC_RESOURCE, topic), {}).get(_POLICY)
+    if own is not None:
+        return "compact" in own
+    brokers: Iterable[dict[str, str]] = (
+        configs for (kind, _), configs in tables.configs.items() if kind == _BROKER_RESOURCE
+    )
+    return any("compact" in configs.get(_BROKER_POLICY, "") for configs in brokers) or None

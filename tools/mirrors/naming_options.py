@@ -24,7 +24,21 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def add_naming_options(parser: Parser) -> None:
-    """Add the options, none of which has a value unless it is given."""
+    """Add the options that tell a name, none of which has a value unless it is given."""
+    add_policy_options(parser)
+    parser.add_argument(
+        "--aliases",
+        type=lambda text: tuple(text.split(",")),
+        metavar="A,B",
+        help="the aliases of the clusters; without them, a name with a separator may be a mirror, or not",
+    )
+    parser.add_argument(
+        "--source", metavar="ALIAS", help="with --policy identity: the cluster that topics are mirrored from"
+    )
+
+
+def add_policy_options(parser: Parser) -> None:
+    """Add the options that choose a policy, none of which has a value unless it is given."""
     parser.add_argument(
         "--policy",
         choices=tuple(_CLASSES),
@@ -35,15 +49,6 @@ def add_naming_options(parser: Parser) -> None:
         "--internal-separator",
         choices=tuple(_SWITCHES),
         help="whether internal topics have that separator, not dots (default: on)",
-    )
-    parser.add_argument(
-        "--aliases",
-        type=lambda text: tuple(text.split(",")),
-        metavar="A,B",
-        help="the aliases of the clusters; without them, a name with a separator may be a mirror, or not",
-    )
-    parser.add_argument(
-        "--source", metavar="ALIAS", help="with --policy identity: the cluster that topics are mirrored from"
     )
     parser.add_argument(
         "--kafka-level",
@@ -66,19 +71,20 @@ def naming_policy(
     Raises:
         NamingPolicyError: an option has an invalid value, or a source is given to the default policy.
     """
-    properties = dict(configured) | _properties(given)
+    properties = dict(configured) | policy_properties(given)
+    if given.source is not None:
+        properties[SOURCE_PROPERTY] = given.source
     if given.source is not None and properties.get(CLASS_PROPERTY) != IDENTITY_CLASS:
         raise NamingPolicyError("--source is for --policy identity: other names have their source in front")
     aliases = known_aliases if given.aliases is None else given.aliases
     return configured_policy(properties, given.kafka_level, aliases)
 
 
-def _properties(given: argparse.Namespace) -> dict[str, str]:
-    """Return the properties of the options that were given."""
+def policy_properties(given: argparse.Namespace) -> dict[str, str]:
+    """Return the properties of the options that choose a policy, and were given."""
     values = {
         CLASS_PROPERTY: _CLASSES.get(given.policy),
         SEPARATOR_PROPERTY: given.separator,
         INTERNAL_SEPARATOR_PROPERTY: _SWITCHES.get(given.internal_separator),
-        SOURCE_PROPERTY: given.source,
     }
     return {name: value for name, value in values.items() if value is not None}

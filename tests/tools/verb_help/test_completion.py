@@ -116,7 +116,7 @@ def test_bash_offers_verbs_and_actions(tmp_path: Path) -> None:
     lines = ("raftlog ", "raftlog ver", "raftlog log ", "raftlog log in", "raftlog help ", "raftlog help log ")
     assert ask_bash(tmp_path, *lines) == [
         set(VERBS),
-        {"verify"},
+        {"verify", "verify-mirror"},
         set(ACTIONS),
         {"init", "info"},
         set(VERBS),

@@ -2,7 +2,7 @@
 """What the cluster's metadata say of a partition: its topic's id, its leader, and whose copies hold all that counts."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -25,14 +25,11 @@ from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.image.entries import PartitionEntry
 from raftlog.tools.image.tables import Tables
-from raftlog.tools.image.topics import TOPIC_RESOURCE
+from raftlog.tools.image.topics import TOPIC_RESOURCE, is_compacted
 from raftlog.tools.state.positions import Position
 from raftlog.tools.state.state_search import State, copies, find_state
 from raftlog.uuid_text import uuid_to_text
 
-_POLICY: Final = "cleanup.policy"
-_BROKER_POLICY: Final = "log.cleanup.policy"
-_BROKER_RESOURCE: Final = 4
 _TIERED: Final = "remote.storage.enable"
 _UNTOLD: Final = (UUID(int=0), UUID(int=1))
 """What stands for a directory that no record has told, and for one that is not assigned yet (DirectoryId)."""
@@ -141,7 +138,7 @@ def read_belief(paths: Sequence[str], partition: DirectoryName, processes: int, 
         entry.replicas,
         entry.isr,
         entry.eligible_leader_replicas,
-        _is_compacted(tables, partition.topic),
+        is_compacted(tables, partition.topic),
         (*_problems(view, state, entry), *_later(others, state.image.end_offset, processes)),
         tuple(None if each in _UNTOLD else uuid_to_text(each) for each in entry.directories),
         tables.configs.get((TOPIC_RESOURCE, partition.topic), {}).get(_TIERED) == "true",
@@ -195,17 +192,6 @@ def _entry(tables: Tables, partition: DirectoryName, state: State) -> tuple[UUID
             f"{where} have {count} partitions of {partition.topic}, and none {partition.partition}"
         )
     return topic_id, entry
-
-
-def _is_compacted(tables: Tables, topic: str) -> bool | None:
-    """Whether records of a topic may be removed by key: by its config, or one of brokers; None if not known."""
-    own = tables.configs.get((TOPIC_RESOURCE, topic), {}).get(_POLICY)
-    if own is not None:
-        return "compact" in own
-    brokers: Iterable[dict[str, str]] = (
-        configs for (kind, _), configs in tables.configs.items() if kind == _BROKER_RESOURCE
-    )
-    return any("compact" in configs.get(_BROKER_POLICY, "") for configs in brokers) or None
 
 
 def _problems(view: QuorumView, state: State, entry: PartitionEntry) -> Iterator[str]:

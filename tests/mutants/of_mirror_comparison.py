@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrors that are compared with their sources in another way than place by place, with the least to explain."""
+
+from typing import Any, Final
+
+from raftlog.tools.mirrors.comparing import alignment, course, lifetimes, pair, stretches, window_sums
+from raftlog.tools.mirrors.reading import log_rows
+from tests.mutants.planting import Mutant, instead, swapped
+
+_PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
+_PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
+_VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
+
+
+def _in_any_order(right: Any) -> Any:
+    return lambda digests, places: right(digests, places * 0)
+
+
+def _nothing_wrong(syncs: Any, _holds: Any) -> Any:
+    return ([list(syncs)] if syncs else []), []
+
+
+def _greedy(right: Any) -> Any:
+    return lambda left, right_, named: right(left, right_, [])
+
+
+def _foreign_all(_self: Any, differences: Any) -> Any:
+    return iter(differences)
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
+    return iter(())
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-mirror-order",
+        "records of a window must be equal in order",
+        "KIP-382",
+        swapped(window_sums, "_mixed", _in_any_order),
+        (_PLANTED, _PAIR),
+    ),
+    Mutant(
+        "R-mirror-outlier",
+        "a sync that does not rise is bad, and the others count",
+        "OffsetSyncWriter",
+        instead(lifetimes, "_rising_parts", _nothing_wrong),
+        (_PLANTED, _PAIR),
+    ),
+    Mutant(
+        "R-mirror-anchors",
+        "syncs say which of equal records is missing",
+        "OffsetSync",
+        swapped(alignment, "_nodes", _greedy),
+        (_PLANTED, _PAIR),
+    ),
+    Mutant(
+        "R-mirror-copy",
+        "a record that the source has had before is a copy, and not foreign",
+        "KIP-382",
+        instead(course.Course, "_with_copies", _foreign_all),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-since",
+        "syncs that held before records were put in, or taken out, are not wrong",
+        "OffsetSync",
+        instead(stretches, "_was_moved", _never),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-explained",
+        "a sync of a changed record is explained by the change",
+        "OffsetSync",
+        instead(stretches, "_explains", _never),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-shortened",
+        "a sync past an end that was before the target's, until records were taken out, is not bad",
+        "OffsetSync",
+        instead(pair._PairComparison, "_was_shortened", _never),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-recreated",
+        "a source whose former syncs all fail is another topic",
+        "MirrorSourceTask",
+        instead(pair._PairComparison, "_is_recreated", _never),
+        (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-hole",
+        "an offset without a record and without a control batch is a hole",
+        "UnifiedLog",
+        instead(log_rows, "_gaps", _without_gaps),
+        (_VERB,),
+    ),
+)

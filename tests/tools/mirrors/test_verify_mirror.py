@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog verify-mirror`` on a real mirror, on changed copies of it, and on what is no mirror."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from jsonschema import Draft202012Validator
+
+from raftlog.records.batches.record import Record, RecordView
+from raftlog.records.messages.mirrors.mirror_records import OffsetSync
+from tests.checkout import ROOT
+from tests.tools.console import Outcome, run
+from tests.tools.mirrors.changed_mirror import MIRROR, SYNCS, Entry, copied, move_syncs, rewrite
+
+SCHEMA = Draft202012Validator(json.loads((ROOT / "docs/verify-mirror-1.schema.json").read_text()))
+SOUND = """\
+A -> B: policy default, separator '.', offset.lag.max 10, read_uncommitted, as mm2-configs.A.internal of the target\
+ says.
+52 offset syncs are in mm2-offset-syncs.B.internal of the source.
+
+heartbeats-0 -> A.heartbeats-0: 40 records compared, 6 of 6 anchors equal
+internal-looking-0 -> A.internal-looking-0: 10 records compared, 2 of 2 anchors equal
+orders-0 -> A.orders-0: 320 records compared, 25 of 25 anchors equal
+orders-1 -> A.orders-1: 150 records compared, 12 of 12 anchors equal
+tx.orders-0 -> A.tx.orders-0: 60 records compared, 7 of 7 anchors equal
+
+5 pairs, 580 records compared: no finding above harmless.
+"""
+
+
+def verified(source: Path, target: Path, *options: str) -> Outcome:
+    """What the verb prints of two clusters as JSON lines, after a check of all lines."""
+    outcome = run("verify-mirror", "--source", source, "--target", target, "--format", "jsonl", *options)
+    for line in outcome.objects:
+        SCHEMA.validate(line)
+    return outcome
+
+
+def found(outcome: Outcome) -> list[tuple[str, int | None, int | None]]:
+    """Rule and first offsets of what is more than harmless."""
+    return [
+        (line["rule"], line["source"]["start_offset"], line["target"]["start_offset"])
+        for line in outcome.of_kind("finding")
+        if line["severity"] != "harmless"
+    ]
+
+
+def refused(*arguments: str | Path) -> str:
+    """The one line of a refusal."""
+    outcome = run("verify-mirror", *arguments)
+    assert (outcome.exit_code, outcome.output) == (1, b"")
+    (line,) = outcome.complaints
+    return line
+
+
+def test_a_real_mirror_holds_what_its_source_holds() -> None:
+    """All 580 records and 52 syncs of a real MirrorMaker; and so for programs."""
+    outcome = run("verify-mirror", "--source", MIRROR / "n1", "--target", MIRROR / "n2")
+    assert (outcome.exit_code, outcome.text, outcome.messages) == (0, SOUND, "")
+    lines = verified(MIRROR / "n1", MIRROR / "n2")
+    assert lines.of_kind("total") == [{"kind": "total", "pairs": 5, "compared": 580, "findings": {}}]
+    assert sum(line["anchors_equal"] for line in lines.of_kind("pair")) == 52
+
+
+Change = Callable[[list[RecordView]], Iterable[Entry]]
+
+
+def without(at: int, *, shifts: bool) -> Change:
+    def change(records: list[RecordView]) -> Iterator[Entry]:
+        for index, record in enumerate(records):
+            if index != at:
+                yield index - (shifts and index > at), record
+
+    return change
+
+
+def with_change(at: int, **changes: Any) -> Change:
+    def change(records: list[RecordView]) -> Iterator[Entry]:
+        for index, record in enumerate(records):
+            fields = {name: getattr(record, name) for name in ("offset", "timestamp", "key", "value", "headers")}
+            yield index, Record(**(fields | changes)) if index == at else record
+
+    return change
+
+
+def with_more(at: int) -> Change:
+    def change(records: list[RecordView]) -> Iterator[Entry]:
+        stranger = Record(0, records[at - 1].timestamp + 1, b"nobody", b"knows")
+        yield from enumerate([*records[:at], stranger, *records[at:]])
+
+    return change
+
+
+def in_other_order(at: int) -> Change:
+    def change(records: list[RecordView]) -> Iterator[Entry]:
+        yield from enumerate([*records[:at], records[at + 1], records[at], *records[at + 2 :]])
+
+    return change
+
+
+def shifted(at: int, by: int) -> Callable[[OffsetSync], OffsetSync | None]:
+    def change(sync: OffsetSync) -> OffsetSync | None:
+        if sync.key.partition != 0 or sync.downstream_offset < at:
+            return sync
+        if by < 0 and sync.downstream_offset == at:
+            return None
+        return attrs.evolve(sync, downstream_offset=sync.downstream_offset + by)
+
+    return change
+
+
+@pytest.mark.parametrize("at", [105, 110], ids=["between syncs", "at a sync"])
+def test_a_lost_record_is_a_data_loss(at: int, tmp_path: Path) -> None:
+    """The later ones move up, and the later syncs agree: both places are named, and nothing else is found."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", without(at, shifts=True))
+    move_syncs(source, "orders", shifted(at, -1))
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.lost", at, at)])
+
+
+def test_an_offset_without_a_record_is_a_hole(tmp_path: Path) -> None:
+    """Somebody has cut a record out: its offset is missing, and with it the record of the source."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", without(105, shifts=False))
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.hole", 105, 105)])
+    (line,) = [line for line in outcome.of_kind("finding") if line["rule"] == "mirror.hole"]
+    assert line["reason"] == "offset 105 of A.orders-0 has no record: offset 105 of orders-0 should be there"
+
+
+def test_a_compacted_target_has_no_holes(tmp_path: Path) -> None:
+    """Heartbeats are compacted: what is missing proves nothing."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.heartbeats-0", without(20, shifts=False))
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (0, [])
+    (pair,) = [line for line in outcome.of_kind("pair") if line["source"]["topic"] == "heartbeats"]
+    assert (pair["compared"], pair["unverifiable"]) == (39, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"key": b"other"}, "key"),
+        ({"value": b"other"}, "value"),
+        ({"headers": ((b"more", None),)}, "headers"),
+        ({"timestamp": 1}, "timestamp"),
+        ({"key": b"other", "value": None}, "key and value"),
+        ({"key": b"x", "value": b"", "headers": ((b"h", b""),), "timestamp": 7}, "key, value, headers and timestamp"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_changed_record_is_damage(changes: dict[str, Any], what: str, tmp_path: Path) -> None:
+    """It is said which of its parts has changed."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", with_change(150, **changes))
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.changed", 150, 150)])
+    (line,) = outcome.of_kind("finding")
+    assert line["reason"] == f"offset 150 of A.orders-0 has another {what} than offset 150 of orders-0"
+
+
+def test_changed_places_are_damage(tmp_path: Path) -> None:
+    """Two neighbours are in another order."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", in_other_order(150))
+    outcome = verified(source, target)
+    ((rule, ours, theirs),) = found(outcome)
+    assert (outcome.exit_code, rule) == (2, "mirror.reordered")
+    assert {ours, theirs} == {150, 151}
+
+
+def test_a_foreign_record_is_suspicious(tmp_path: Path) -> None:
+    """It may be the last copy of one that the source has lost."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", with_more(150))
+    move_syncs(source, "orders", shifted(150, 1))
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (3, [("mirror.foreign", 150, 150)])
+
+
+def test_what_others_wrote_is_one_finding(tmp_path: Path) -> None:
+    """With the first offset, the time and the producer."""
+    source, target = copied(tmp_path)
+
+    def more(records: list[RecordView]) -> Iterator[Entry]:
+        yield from enumerate([*records, *(Record(0, 1_800_000_000_000, b"new", b"%d" % each) for each in range(7))])
+
+    rewrite(target / "A.orders-0", more, producer_id=77)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (3, [("mirror.written-to", 320, 320)])
+    (line,) = outcome.of_kind("finding")
+    start = "others wrote 7 records at the end of A.orders-0, from offset 320 on, first at 2027-"
+    assert (line["reason"][: len(start)], line["reason"][-13:]) == (start, ", producer 77")
+
+
+@pytest.mark.parametrize(
+    ("rule", "number"),
+    [("mirror.anchor", 3), ("mirror.sync", 9999), ("mirror.sync", -1)],
+    ids=["of another record", "past the end", "negative"],
+)
+def test_a_wrong_sync_is_damage(rule: str, number: int, tmp_path: Path) -> None:
+    """One that names another record, and one that names none."""
+    source, target = copied(tmp_path)
+
+    def change(sync: OffsetSync) -> OffsetSync:
+        is_it = sync.key.partition == 0 and sync.upstream_offset == 110
+        wrong = 113 if number == 3 else number
+        return attrs.evolve(sync, downstream_offset=wrong) if is_it else sync
+
+    move_syncs(source, "orders", change)
+    outcome = verified(source, target)
+    ((found_rule, ours, _),) = found(outcome)
+    assert (outcome.exit_code, found_rule, ours) == (2, rule, 110)
+
+
+def test_a_sync_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    """The others count, and the exit code is that of damage."""
+    source, target = copied(tmp_path)
+    rewrite(source / SYNCS, with_change(5, value=b"short"))
+    outcome = verified(source, target)
+    assert outcome.exit_code == 2
+    assert "[mirror.sync]" in outcome.messages
+    assert found(outcome) == []
+
+
+def test_what_is_not_mirrored_yet_is_lag(tmp_path: Path) -> None:
+    """It is harmless, and counted; what Connect says was mirrored is lost."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", lambda records: enumerate(records[:300]))
+    outcome = verified(source, target)
+    rules = {rule for rule, *_ in found(outcome)}
+    assert rules == {"mirror.lost"}
+    for each in target.glob("mm2-offsets.A.internal-*"):
+        shutil.rmtree(each)
+    move_syncs(source, "orders", lambda sync: sync if sync.downstream_offset < 300 else None)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (0, [])
+    (line,) = [line for line in outcome.of_kind("finding") if line["rule"] == "mirror.lag"]
+    assert line["reason"] == "20 records at the end of the source not mirrored yet"
+
+
+def test_options_count_more_than_the_configuration() -> None:
+    """Wrong ones find nothing that could be compared."""
+    arguments = ("--source", MIRROR / "n1", "--target", MIRROR / "n2")
+    assert "mm2-offset-syncs_B_internal" in refused(*arguments, "--separator", "_")
+    assert "mm2-offset-syncs.A.internal" in refused(*arguments, "--syncs", "target")
+    outcome = verified(MIRROR / "n1", MIRROR / "n2", "--isolation", "read_committed")
+    assert {rule for rule, *_ in found(outcome)} != set()
+    right = ("--policy", "default", "--source-alias", "A", "--target-alias", "B", "--syncs", "source")
+    assert found(verified(MIRROR / "n1", MIRROR / "n2", *right, "--isolation", "read_uncommitted")) == []
+
+
+def test_what_is_no_mirror_is_refused(tmp_path: Path) -> None:
+    """Clusters that are swapped, one cluster twice, no configuration, and the same alias twice: one line each."""
+    one, two = MIRROR / "n1", MIRROR / "n2"
+    assert "there are no offset syncs" in refused("--source", two, "--target", one)
+    assert "there are no offset syncs" in refused("--source", two, "--target", two)
+    _, target = copied(tmp_path)
+    shutil.rmtree(target / "mm2-configs.A.internal-0")
+    assert "say --source-alias and --target-alias" in refused("--source", one, "--target", target)
+    aliases = ("--source-alias", "A", "--target-alias", "B")
+    assert found(verified(one, target, *aliases)) == []
+    assert "alias" in refused("--source", one, "--target", target, "--source-alias", "A", "--target-alias", "A")
+    assert "missing" in refused("--source", tmp_path / "missing", "--target", two)
+
+
+def test_damage_makes_records_unverifiable(tmp_path: Path) -> None:
+    """The audit's finding stands beside; what is around the damage is compared."""
+    source, target = copied(tmp_path)
+    (log,) = (target / "A.orders-0").glob("*.log")
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    outcome = verified(source, target)
+    assert outcome.exit_code == 2
+    assert "[batch-crc]" in outcome.messages
+    assert found(outcome) == []
+    (pair,) = [line for line in outcome.of_kind("pair") if line["source"] == {"topic": "orders", "partition": 0}]
+    assert (pair["compared"], pair["unverifiable"]) == (257, 63)

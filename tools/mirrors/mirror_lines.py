@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The output of ``raftlog verify-mirror``: lines for people, or JSON lines (``docs/verify-mirror-1.schema.json``)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from raftlog.records.rules import Severity
+from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.naming import IdentityPolicy
+from raftlog.tools.mirrors.pair_findings import MirrorFinding
+from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
+from raftlog.tools.terminal.verb_output import Fact
+
+
+def flow_fact(flow: FlowReport) -> Fact:
+    """Return what the flow was taken to be, and where that is from."""
+    policy = "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
+    isolation = {True: "read_committed", False: "read_uncommitted", None: None}[flow.reads_committed]
+    lag = flow.config.properties.get("offset.lag.max") if flow.config else None
+    where = f"as {flow.config.topic} of the target says" if flow.config else "as the options say"
+    words = [f"policy {policy}", f"separator {flow.policy.separator!r}"]
+    words += [] if lag is None else [f"offset.lag.max {lag}"]
+    words += [] if isolation is None else [isolation]
+    words += ["with transforms"] if flow.config and flow.config.has_transforms else []
+    cluster = "target" if flow.syncs.is_on_target else "source"
+    count = sum(map(len, flow.syncs.syncs.values()))
+    source, target = flow.aliases
+    lines = [
+        f"{source} -> {target}: {', '.join(words)}, {where}.",
+        f"{count:,} offset syncs are in {flow.syncs.topic} of the {cluster}.",
+        "",
+    ]
+    members = {
+        "source_alias": source,
+        "target_alias": target,
+        "policy": policy,
+        "separator": flow.policy.separator,
+        "isolation": isolation,
+        "config_topic": flow.config.topic if flow.config else None,
+        "has_transforms": flow.config.has_transforms if flow.config else None,
+        "syncs_topic": flow.syncs.topic,
+        "syncs_cluster": cluster,
+        "syncs": count,
+    }
+    return Fact(lines, "flow", members)
+
+
+def pair_facts(report: PairReport) -> Iterator[Fact]:
+    """Yield what was found of a pair: its counts, then its findings."""
+    result, counts = report.result, report.result.counts
+    parts = [f"{counts.compared:,} records compared"]
+    parts += [f"{count:,} {word}" for count, word in _other_counts(report) if count]
+    anchors = result.equal_anchors + result.unverifiable_anchors + result.wrong_anchors
+    parts.append(f"{result.equal_anchors:,} of {anchors:,} anchors equal")
+    parts += [f"{count:,} {word}" for count, word in _anchor_counts(report) if count]
+    members: dict[str, Any] = {
+        "source": _partition(report.pair.source, report.pair.partition),
+        "target": _partition(report.pair.target, report.pair.partition),
+        "compared": counts.compared,
+        "unverifiable": counts.unverifiable,
+        "lag": counts.lag,
+        "aborted": counts.aborted,
+        "anchors_equal": result.equal_anchors,
+        "anchors_unverifiable": result.unverifiable_anchors,
+        "anchors_wrong": result.wrong_anchors,
+        "lifetimes": result.lifetimes,
+        "next_source_offset": result.next_source,
+    }
+    yield Fact(f"{report.pair}: {', '.join(parts)}", "pair", members)
+    for each in report.findings:
+        yield Fact(f"  {each.severity.value}: {each.reason} [{each.rule}]", "finding", _finding(each))
+
+
+def total_fact(reports: Sequence[PairReport]) -> Fact:
+    """Return what was found of all pairs."""
+    severities = Counter(each.severity for report in reports for each in report.findings)
+    compared = sum(report.result.counts.compared for report in reports)
+    serious = [(each, severities[each]) for each in reversed(Severity) if severities[each]]
+    found = ", ".join(f"{count:,} {each.value}" for each, count in serious if each is not Severity.HARMLESS)
+    line = f"{len(reports):,} pairs, {compared:,} records compared: {found or 'no finding above harmless'}."
+    members = {"pairs": len(reports), "compared": compared, "findings": {each.value: count for each, count in serious}}
+    return Fact(["", line] if reports else ["There are no pairs."], "total", members)
+
+
+def _other_counts(report: PairReport) -> Iterator[tuple[int, str]]:
+    counts = report.result.counts
+    yield counts.unverifiable, "unverifiable"
+    yield counts.lag, "not mirrored yet"
+    yield counts.aborted, "aborted ones left out"
+
+
+def _anchor_counts(report: PairReport) -> Iterator[tuple[int, str]]:
+    yield report.result.unverifiable_anchors, "unverifiable"
+    yield report.result.wrong_anchors, "wrong"
+
+
+def _partition(topic: str, partition: int) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition}
+
+
+def _finding(each: MirrorFinding) -> dict[str, Any]:
+    pair = each.pair
+    return {
+        "rule": each.rule,
+        "severity": each.severity.value,
+        "source": _partition(pair.source, pair.partition) | _range(each.source),
+        "target": _partition(pair.target, pair.partition) | _range(each.target),
+        "reason": each.reason,
+    }
+
+
+def _range(place: OffsetRange | None) -> dict[str, Any]:
+    return {
+        "start_offset": None if place is None else place.start,
+        "end_offset": None if place is None else place.end,
+    }

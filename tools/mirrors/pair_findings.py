@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a mirror, in words, with the places on both sides."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from raftlog.records.batches.record import RecordView
+from raftlog.records.rules import Severity
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
+from raftlog.tools.mirrors.comparing.pair import PairResult
+from raftlog.tools.mirrors.pairing import MirrorPair
+from raftlog.tools.mirrors.reading.clusters import PartitionLog
+from raftlog.tools.terminal.value_text import time_text
+
+_RULES: Final = {
+    MirrorFault.LOST: "mirror.lost",
+    MirrorFault.CHANGED: "mirror.changed",
+    MirrorFault.REORDERED: "mirror.reordered",
+    MirrorFault.DUPLICATE: "mirror.duplicate",
+    MirrorFault.FOREIGN: "mirror.foreign",
+    MirrorFault.WRITTEN_TO: "mirror.written-to",
+    MirrorFault.WRONG_ANCHOR: "mirror.anchor",
+    MirrorFault.BAD_SYNC: "mirror.sync",
+    MirrorFault.LATE_START: "mirror.late-start",
+    MirrorFault.COPIED_AGAIN: "mirror.copied-again",
+    MirrorFault.SOURCE_RECREATED: "mirror.source-recreated",
+    MirrorFault.TARGET_SHRUNK: "mirror.shrunk",
+}
+_HOLE: Final = "mirror.hole"
+_FIELDS: Final = ("key", "value", "headers", "timestamp")
+_MOST_PRODUCERS: Final = 5
+
+
+@attrs.frozen
+class MirrorFinding:
+    """One finding about a pair.
+
+    Attributes:
+        rule: its id.
+        severity: of the rule, or less where the configuration explains it.
+        reason: what is wrong.
+        pair: the partition and its mirror.
+        source: where in the source; None if nowhere.
+        target: where in the target; None if nowhere.
+    """
+
+    rule: str
+    severity: Severity
+    reason: str
+    pair: MirrorPair
+    source: OffsetRange | None = None
+    target: OffsetRange | None = None
+
+    def __str__(self) -> str:
+        return f"{self.pair}: {self.severity.value}: {self.reason} [{self.rule}]"
+
+
+def findings_of(
+    pair: MirrorPair,
+    logs: tuple[PartitionLog, PartitionLog],
+    result: PairResult,
+    holes: Iterable[tuple[OffsetRange, OffsetRange | None]] = (),
+    *,
+    has_transforms: bool = False,
+) -> Iterator[MirrorFinding]:
+    """Yield the findings about a pair.
+
+    Args:
+        pair: the partition and its mirror.
+        logs: of the source, and of the target.
+        result: of their comparison.
+        holes: offsets of the target, each with that of its record in the source, or -1, that no record has.
+        has_transforms: whether the connector changes records: then a change is only suspicious.
+
+    Raises:
+        StorageError: a segment cannot be read.
+    """
+    words = _Words(pair, logs)
+    for each in result.differences:
+        rule = _RULES[each.kind]
+        severity = CATALOGUE[rule].severity
+        if has_transforms and each.kind is MirrorFault.CHANGED:
+            severity = Severity.SUSPICIOUS
+        yield MirrorFinding(rule, severity, words.of(each), pair, each.source, each.target)
+    for hole, source_place in holes:
+        yield MirrorFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
+    counts = result.counts
+    for rule, count, reason in (
+        ("mirror.lag", counts.lag, "{} at the end of the source not mirrored yet"),
+        ("mirror.below-log-start", counts.unverifiable, "{} not compared: one side is gone, or cannot be read"),
+        ("mirror.aborted", counts.aborted, "{} of aborted transactions left out"),
+    ):
+        if count:
+            text = reason.format("1 record" if count == 1 else f"{count:,} records")
+            yield MirrorFinding(rule, CATALOGUE[rule].severity, text, pair)
+
+
+class _Words:
+    """Tells differences."""
+
+    def __init__(self, pair: MirrorPair, logs: tuple[PartitionLog, PartitionLog]) -> None:
+        self._source_log, self._target_log = logs
+        self._source, self._target = f"{pair.source}-{pair.partition}", f"{pair.target}-{pair.partition}"
+
+    def of(self, each: MirrorDifference) -> str:
+        """Return what is wrong, in a clause."""
+        source, target = f"{_places(each.source)} of {self._source}", f"{_places(each.target)} of {self._target}"
+        if not each.is_exact:
+            return f"{source} and {target} have too many differences to tell them apart"
+        if each.kind in {MirrorFault.WRONG_ANCHOR, MirrorFault.BAD_SYNC}:
+            why = ", which have different records" if each.kind is MirrorFault.WRONG_ANCHOR else f": {each.why}"
+            return f"an offset sync (offset {each.sync}) pairs {source} with {target}{why}"
+        match each.kind:
+            case MirrorFault.LOST:
+                return self._lost(each, source)
+            case MirrorFault.CHANGED:
+                return f"{target} has another {self._changed(each)} than {source}"
+            case MirrorFault.REORDERED:
+                return f"the record at {source} is at another place: {target}"
+            case MirrorFault.DUPLICATE:
+                return f"{target}: the same as before offset {each.source.start} of {self._source}, once more"
+            case MirrorFault.FOREIGN:
+                return (
+                    f"{target} has a record that {self._source} does not have before {_places(each.source)}: somebody"
+                    " else wrote it, or the source has lost it"
+                )
+            case MirrorFault.WRITTEN_TO:
+                where = f"at the end of {self._target}, from offset {each.target.start} on"
+                return f"others wrote {_count(each)} {where}{self._writers(each)}"
+            case MirrorFault.LATE_START:
+                return f"the mirror begins after {source}: {_count(each)} were never mirrored"
+            case MirrorFault.COPIED_AGAIN:
+                return f"{_count(each)} at {source} were mirrored again, to {target}, when another task went on"
+            case MirrorFault.SOURCE_RECREATED:
+                return f"{self._source} is another topic than the one that was mirrored to {target}: it was made anew"
+            case _:
+                return f"{self._target} has gone back to offset {each.target.start}: it was cut, or made anew"
+
+    def hole(self, target: OffsetRange, source: OffsetRange | None) -> str:
+        """Return that offsets of the target have no record."""
+        of = "" if source is None else f": {_places(source)} of {self._source} should be there"
+        return f"{_places(target)} of {self._target} {'has' if target.offset_count == 1 else 'have'} no record{of}"
+
+    def _lost(self, each: MirrorDifference, source: str) -> str:
+        where = f"{self._target} (offset {each.target.start})"
+        if each.source.offset_count == each.count:
+            return f"{source} {'is' if each.count == 1 else 'are'} missing in {where}"
+        of = "one of the equal records" if each.count == 1 else f"{each.count} of the equal records"
+        return f"{of} at {source} {'is' if each.count == 1 else 'are'} missing in {where}"
+
+    def _changed(self, each: MirrorDifference) -> str:
+        """Return which parts of a record differ."""
+        ours = _record_at(self._source_log, each.source.start)
+        theirs = _record_at(self._target_log, each.target.start)
+        if ours is None or theirs is None:
+            return "record"
+        parts = [name for name in _FIELDS if getattr(ours, name) != getattr(theirs, name)]
+        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+    def _writers(self, each: MirrorDifference) -> str:
+        """Return when others wrote first, and which producers."""
+        first = _record_at(self._target_log, each.target.start)
+        when = "" if first is None else f", first at {time_text(first.timestamp)}"
+        producers = sorted(self._target_log.producers(each.target.start, _MOST_PRODUCERS))
+        known = [str(producer) for producer in producers if producer >= 0]
+        return f"{when}, producer {' and '.join(known)}" if known else f"{when}, without a producer id"
+
+
+def _count(each: MirrorDifference) -> str:
+    return "1 record" if each.count == 1 else f"{each.count:,} records"
+
+
+def _places(place: OffsetRange) -> str:
+    if place.offset_count <= 1:
+        return f"offset {place.start}"
+    return f"offsets {place.start} to {place.end - 1}"
+
+
+def _record_at(log: PartitionLog, offset: int) -> RecordView | None:
+    return next(iter(log.records(offset, offset + 1)), None)

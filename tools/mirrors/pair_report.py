@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``raftlog verify-mirror`` reports."""
+
+import attrs
+
+from raftlog.tools.mirrors.comparing.pair import PairResult
+from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
+from raftlog.tools.mirrors.pair_findings import MirrorFinding
+from raftlog.tools.mirrors.pairing import MirrorPair
+from raftlog.tools.mirrors.reading.flow import FoundConfig, FoundSyncs
+
+
+@attrs.frozen
+class FlowReport:
+    """The flow from one cluster to another, as it was taken to be.
+
+    Attributes:
+        aliases: of the source and of the target.
+        policy: how mirrors are named.
+        config: where most of this is from; None if the target has none.
+        syncs: the offset syncs.
+        reads_committed: whether records of aborted transactions are left out; None if that is not known.
+    """
+
+    aliases: tuple[str, str]
+    policy: DefaultPolicy | IdentityPolicy
+    config: FoundConfig | None
+    syncs: FoundSyncs
+    reads_committed: bool | None
+
+
+@attrs.frozen
+class PairReport:
+    """What was found of a partition and its mirror.
+
+    Attributes:
+        pair: the two.
+        result: of their comparison.
+        findings: in the order of the target.
+    """
+
+    pair: MirrorPair
+    result: PairResult
+    findings: tuple[MirrorFinding, ...]

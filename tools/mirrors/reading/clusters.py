@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logs of one cluster, as far as its log directories are here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from raftlog.errors import DecodeError, fresh_copy
+from raftlog.file_paths import split_path
+from raftlog.invariants import present
+from raftlog.records.batches.batch import CONTROL_FLAG
+from raftlog.records.batches.iterator import Corruption, TornTail
+from raftlog.records.batches.record import RecordView
+from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, select_columns
+from raftlog.records.columns.record_selection import RecordSelection
+from raftlog.storage.reading.file_source import open_source
+from raftlog.storage.reading.index_seek import IndexSeek
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, find_end
+from raftlog.tools.spark.rows.options import SourceOptions
+from raftlog.tools.spark.source.planning import Partition, list_partitions
+from raftlog.tools.spark.source.transactions import TransactionFollower
+
+
+@attrs.frozen(eq=False)
+class PartitionLog:
+    """One replica of a partition.
+
+    Attributes:
+        topic: its name.
+        partition: its number.
+        directory: the directory of the partition.
+        segments: by ascending offset.
+        end: of the log.
+        rows: reads its records.
+    """
+
+    topic: str
+    partition: int
+    directory: str
+    segments: tuple[SegmentPlace, ...]
+    end: LogEnd
+    rows: LogRows
+
+    def path_at(self, offset: int) -> str:
+        """Return the segment that an offset belongs to."""
+        held = [each.path for each in self.segments if each.base_offset <= offset]
+        return held[-1] if held else self.directory
+
+    def records(self, start: int, end: int) -> Iterator[RecordView]:
+        """Yield the data records from an offset (inclusive) to another (exclusive) that can be read.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        for chunk in self._chunks(start, end, RECORD_COLUMNS):
+            for batch in range(len(chunk.batches)):
+                yield from chunk.objects(batch)
+
+    def producers(self, start: int, most: int) -> set[int]:
+        """Return the producer ids of data batches from an offset on (inclusive); the first ones, if there are more.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        found: set[int] = set()
+        for chunk in self._chunks(start, self.end.offset, ()):
+            attributes = chunk.batches.column("attributes")
+            for flags, producer_id in zip(attributes, chunk.batches.column("producer_id"), strict=True):
+                if not flags & CONTROL_FLAG and len(found) < most:
+                    found.add(producer_id)
+        return found
+
+    def _chunks(self, start: int, end: int, columns: Sequence[str]) -> Iterator[Chunk]:
+        for number, segment in enumerate(self.segments):
+            is_before = number + 1 < len(self.segments) and self.segments[number + 1].base_offset <= start
+            if is_before or segment.base_offset >= end:
+                continue
+            with open_source(segment.path) as source:
+                position = IndexSeek(segment.path, segment.base_offset).position_before(source, start)
+                for piece in select_columns(source, columns, RecordSelection(start, end), start=position):
+                    if isinstance(piece, Chunk):
+                        yield piece
+
+
+@attrs.frozen
+class StoredRecord:
+    """A record of a small topic.
+
+    Attributes:
+        partition: the number of its partition.
+        record: the record itself.
+        producer_id: of its batch.
+        path: of its segment.
+    """
+
+    partition: int
+    record: RecordView
+    producer_id: int
+    path: str
+
+
+class Cluster:
+    """The logs of one cluster. Files are read when they are asked for, and must not change meanwhile.
+
+    Args:
+        paths: log directories, or directories of these.
+
+    Attributes:
+        problems: findings about directories that could not be listed.
+        topics: the numbers of the partitions that are here, by topic.
+
+    Raises:
+        MissingFileError: a path does not exist.
+        StorageError: a path cannot be read.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        listing = list_partitions(SourceOptions(paths=tuple(paths), snapshots="none"))
+        self.problems = listing.problems
+        self._replicas: dict[tuple[str, int], list[Partition]] = {}
+        for each in listing.partitions:
+            if each.topic is not None and each.number is not None and each.segments:
+                self._replicas.setdefault((each.topic, each.number), []).append(each)
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        topics: dict[str, list[int]] = {}
+        for topic, number in sorted(self._replicas):
+            topics.setdefault(topic, []).append(number)
+        self.topics: Mapping[str, Sequence[int]] = topics
+
+    def log(self, topic: str, partition: int) -> PartitionLog | None:
+        """Return the replica of a partition that reaches furthest: by epoch, then by offset; None if none is here.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        key = topic, partition
+        if key not in self._logs:
+            replicas = [_replica(each) for each in self._replicas.get(key, ())]
+            if not replicas:
+                return None
+            self._logs[key] = max(replicas, key=lambda each: (each.end.epoch, each.end.offset))
+        return self._logs[key]
+
+    def replica_count(self, topic: str, partition: int) -> int:
+        """Return how many replicas of a partition are here."""
+        return len(self._replicas.get((topic, partition), ()))
+
+    def records(self, topic: str) -> Iterator[StoredRecord | Finding]:
+        """Yield the data records of a topic, by partition and offset, and findings about batches that cannot be read.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        for partition in self.topics.get(topic, ()):
+            log = self.log(topic, partition)
+            if log is None:
+                continue
+            for segment in log.segments:
+                yield from _records_of(segment, partition, log.rows.start_offset)
+
+
+def _records_of(segment: SegmentPlace, partition: int, start_offset: int) -> Iterator[StoredRecord | Finding]:
+    with open_source(segment.path) as source:
+        for chunk in select_columns(source, RECORD_COLUMNS, RecordSelection(start_offset)):
+            if isinstance(chunk, Corruption | TornTail):
+                yield Finding(segment.path, chunk.rule, chunk.reason, chunk.position, chunk.size_bytes)
+            if not isinstance(chunk, Chunk):
+                continue
+            producers = chunk.batches.column("producer_id")
+            for _, error in chunk.errors:
+                if not isinstance(error, DecodeError):
+                    raise fresh_copy(error)
+                yield Finding.of_error(error, segment.path)
+            for batch, producer_id in enumerate(producers):
+                for record in chunk.objects(batch):
+                    yield StoredRecord(partition, record, producer_id, segment.path)
+
+
+def _replica(found: Partition) -> PartitionLog:
+    segments = tuple(SegmentPlace(each.path, each.base_offset or 0) for each in found.segments)
+    end = find_end(segments, found.start_offset)
+    transactions = TransactionFollower().find(found.segments, found.producer_snapshots)
+    rows = LogRows(segments, found.start_offset, end.offset, transactions)
+    directory, _ = split_path(segments[0].path)
+    return PartitionLog(
+        present(found.topic, "a topic"), present(found.number, "a partition"), directory, segments, end, rows
+    )

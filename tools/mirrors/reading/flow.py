@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two clusters' files say of the flow from one to the other: its configuration, offset syncs and progress."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.errors import InvalidRecordError, MirrorFlowError
+from raftlog.records.messages.mirrors.connect_records import ConfigType, read_connect_config, read_source_offset
+from raftlog.records.messages.mirrors.mirror_records import MirrorRecordType, OffsetSync, read_mirror_record
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
+from raftlog.tools.mirrors.reading.clusters import Cluster, StoredRecord
+
+_CONFIGS: Final = ("mm2-configs.", ".internal")
+_SOURCE_CONNECTOR: Final = "MirrorSourceConnector"
+_SOURCE_ALIAS: Final = "source.cluster.alias"
+_TARGET_ALIAS: Final = "target.cluster.alias"
+_LOCATION: Final = "offset-syncs.topic.location"
+_ISOLATION: Final = ("source.consumer.isolation.level", "consumer.isolation.level")
+_TRANSFORMS: Final = "transforms"
+
+TopicPartition = tuple[str, int]
+
+
+@attrs.frozen
+class FoundConfig:
+    """The configuration of a MirrorSourceConnector, as its target keeps it.
+
+    Attributes:
+        topic: where it was found.
+        source_alias: of the cluster that is mirrored.
+        target_alias: of the cluster that has the mirror.
+        properties: of the connector.
+    """
+
+    topic: str
+    source_alias: str
+    target_alias: str
+    properties: Mapping[str, str]
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of aborted transactions are left out."""
+        return any(self.properties.get(name) == "read_committed" for name in _ISOLATION)
+
+    @property
+    def has_transforms(self) -> bool:
+        """Whether records are changed on their way."""
+        return bool(self.properties.get(_TRANSFORMS))
+
+    @property
+    def has_syncs_on_target(self) -> bool:
+        """Whether the offset syncs are on the target, not on the source."""
+        return self.properties.get(_LOCATION) == "target"
+
+
+@attrs.frozen
+class FoundSyncs:
+    """The offset syncs of a flow.
+
+    Attributes:
+        topic: where they were found.
+        is_on_target: in which cluster.
+        syncs: by partition of the source, in the order of their topic.
+        findings: about records that are no sync.
+    """
+
+    topic: str
+    is_on_target: bool
+    syncs: Mapping[TopicPartition, Sequence[Sync]]
+    findings: tuple[Finding, ...]
+
+
+def find_configs(target: Cluster) -> tuple[list[FoundConfig], list[Finding]]:
+    """Return the newest configuration of each flow into a cluster, and what cannot be read.
+
+    Raises:
+        StorageError: a segment cannot be read.
+    """
+    found: dict[str, FoundConfig] = {}
+    problems = []
+    for topic in target.topics:
+        if not (topic.startswith(_CONFIGS[0]) and topic.endswith(_CONFIGS[1])):
+            continue
+        for each in target.records(topic):
+            if isinstance(each, Finding):
+                problems.append(each)
+                continue
+            try:
+                config = read_connect_config(each.record.key, each.record.value)
+            except InvalidRecordError as error:
+                problems.append(_finding(each, error))
+                continue
+            if config.type is not ConfigType.CONNECTOR or config.name != _SOURCE_CONNECTOR:
+                continue
+            found.pop(topic, None)
+            properties = {name: value for name, value in (config.properties or {}).items() if value is not None}
+            if _SOURCE_ALIAS in properties and _TARGET_ALIAS in properties:
+                aliases = properties[_SOURCE_ALIAS], properties[_TARGET_ALIAS]
+                found[topic] = FoundConfig(topic, *aliases, properties)
+    return list(found.values()), problems
+
+
+def find_syncs(
+    source: Cluster,
+    target: Cluster,
+    policy: DefaultPolicy | IdentityPolicy,
+    aliases: tuple[str, str],
+    *,
+    is_on_target: bool | None,
+) -> FoundSyncs:
+    """Return the offset syncs of a flow.
+
+    Args:
+        source: the cluster that is mirrored.
+        target: the cluster that has the mirror.
+        policy: names their topic.
+        aliases: of the two clusters.
+        is_on_target: in which cluster they are; None to look in both.
+
+    Raises:
+        MirrorFlowError: no cluster has their topic, or both have.
+        StorageError: a segment cannot be read.
+    """
+    source_alias, target_alias = aliases
+    places = [
+        (cluster, policy.offset_syncs_topic(alias), on_target)
+        for cluster, alias, on_target in ((source, target_alias, False), (target, source_alias, True))
+        if is_on_target in (None, on_target)
+    ]
+    there = [each for each in places if each[1] in each[0].topics]
+    if not there:
+        raise MirrorFlowError(
+            f"there are no offset syncs: no topic {' or '.join(name for _, name, _ in places)} is here"
+        )
+    if len(there) > 1:
+        raise MirrorFlowError("both clusters have offset syncs of this flow: say which with --syncs source or target")
+    ((cluster, topic, on_target),) = there
+    syncs: dict[TopicPartition, list[Sync]] = {}
+    findings = []
+    for each in cluster.records(topic):
+        if isinstance(each, Finding):
+            findings.append(each)
+            continue
+        try:
+            record = read_mirror_record(MirrorRecordType.OFFSET_SYNC, each.record.key, each.record.value)
+        except InvalidRecordError as error:
+            findings.append(attrs.evolve(_finding(each, error), rule="mirror.sync"))
+            continue
+        if isinstance(record, OffsetSync):
+            place = syncs.setdefault((record.key.topic, record.key.partition), [])
+            place.append(Sync(record.upstream_offset, record.downstream_offset, each.producer_id, each.record.offset))
+    return FoundSyncs(topic, on_target, syncs, tuple(findings))
+
+
+def find_progress(target: Cluster, source_alias: str) -> tuple[dict[TopicPartition, int], list[Finding]]:
+    """Return the offset after the last record that was mirrored, by partition of the source, as Connect has stored it.
+
+    Raises:
+        StorageError: a segment cannot be read.
+    """
+    ends: dict[TopicPartition, int] = {}
+    problems = []
+    for each in target.records(f"mm2-offsets.{source_alias}.internal"):
+        if isinstance(each, Finding):
+            problems.append(each)
+            continue
+        try:
+            stored = read_source_offset(each.record.key, each.record.value)
+        except InvalidRecordError as error:
+            problems.append(_finding(each, error))
+            continue
+        place = stored.mirrored
+        if place is None or place.cluster != source_alias:
+            continue
+        if stored.upstream_offset is None:
+            ends.pop((place.topic, place.partition), None)
+        else:
+            ends[place.topic, place.partition] = stored.upstream_offset + 1
+    return ends, problems
+
+
+def _finding(stored: StoredRecord, error: InvalidRecordError) -> Finding:
+    return Finding(stored.path, error.rule or "message-field", error.reason, offset=stored.record.offset)
+
+
+def said(configs: Sequence[FoundConfig]) -> Iterator[str]:
+    """Yield each flow in words."""
+    for each in configs:
+        yield f"{each.source_alias} -> {each.target_alias} ({each.topic})"

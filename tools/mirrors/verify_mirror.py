@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog verify-mirror``: does a mirror hold what its source holds?"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from raftlog.errors import MirrorFlowError, NamingPolicyError, RaftLogError
+from raftlog.invariants import present
+from raftlog.records.rules import Severity
+from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.image.topics import is_compacted
+from raftlog.tools.mirrors.comparing.pair import compare_pair
+from raftlog.tools.mirrors.holes import find_holes
+from raftlog.tools.mirrors.mirror_lines import flow_fact, pair_facts, total_fact
+from raftlog.tools.mirrors.naming import configured_policy
+from raftlog.tools.mirrors.naming_options import add_policy_options, policy_properties
+from raftlog.tools.mirrors.pair_findings import findings_of
+from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
+from raftlog.tools.mirrors.pairing import find_pairs
+from raftlog.tools.mirrors.reading.clusters import Cluster
+from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_progress, find_syncs, said
+from raftlog.tools.mirrors.reading.metadata import read_tables
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
+
+_PROGRAM: Final = "raftlog verify-mirror"
+_PLACES: Final = {"source": False, "target": True}
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog verify-mirror`` with what follows it on the command line, and return the exit code."""
+    given = make_parser().parse_args(arguments)
+    tally = Tally()
+    try:
+        write_facts(given.format, _facts(given, tally))
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+    return tally.exit_code
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    parser = Parser(
+        prog=_PROGRAM,
+        description="Compare topics with their mirrors in another cluster, record by record, as MirrorMaker's offset"
+        " syncs pair their offsets: what is lost, changed, reordered, doubled, or written by others.",
+        epilog="What the target's Connect topics say of the flow is taken from there; options count more. Files are"
+        f" only read, and must not change meanwhile. {EXIT_CODES_HELP}",
+    )
+    what = "a log directory of the cluster that {}, or a directory of some; repeatable"
+    parser.add_argument("--source", action="append", required=True, metavar="DIR", help=what.format("is mirrored"))
+    parser.add_argument("--target", action="append", required=True, metavar="DIR", help=what.format("has the mirror"))
+    parser.add_argument("--source-alias", metavar="A", help="the name of the first cluster, for MirrorMaker")
+    parser.add_argument("--target-alias", metavar="B", help="the name of the second one")
+    parser.add_argument("--syncs", choices=tuple(_PLACES), help="the cluster that has the offset syncs")
+    parser.add_argument(
+        "--isolation",
+        choices=("read_committed", "read_uncommitted"),
+        help="whether MirrorMaker leaves out records of aborted transactions",
+    )
+    add_policy_options(parser)
+    add_format_option(parser)
+    return parser
+
+
+def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
+    source, target = Cluster(given.source), Cluster(given.target)
+    configs, problems = find_configs(target)
+    config = _config(given, configs)
+    aliases = _aliases(given, config)
+    properties = dict(config.properties if config else {}) | policy_properties(given)
+    policy = configured_policy(properties, given.kafka_level, aliases)
+    is_on_target = config.has_syncs_on_target if config else None
+    is_on_target = _PLACES[given.syncs] if given.syncs else is_on_target
+    syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
+    progress, more = find_progress(target, aliases[0])
+    reads_committed = _reads_committed(given, config)
+    flow = FlowReport(aliases, policy, config, syncs, reads_committed)
+    yield flow_fact(flow)
+    for finding in (*source.problems, *target.problems, *problems, *syncs.findings, *more):
+        _report(finding, tally)
+    reports = []
+    tables = read_tables(given.target)
+    for pair in find_pairs(source.topics, target.topics, policy, aliases[0], [topic for topic, _ in syncs.syncs]):
+        ours = present(source.log(pair.source, pair.partition), "a listed log")
+        theirs = present(target.log(pair.target, pair.partition), "a listed log")
+        key = pair.source, pair.partition
+        result = compare_pair(
+            ours.rows, theirs.rows, syncs.syncs.get(key, ()), progress.get(key, 0), reads_committed=reads_committed
+        )
+        for finding in (*ours.rows.damage, *theirs.rows.damage):
+            _report(finding, tally)
+        has_transforms = config is not None and config.has_transforms
+        is_whole = tables is not None and not is_compacted(tables, pair.target) and not theirs.rows.damage
+        holes = find_holes(ours.rows, theirs.rows, syncs.syncs.get(key, ())) if is_whole else ()
+        findings = tuple(findings_of(pair, (ours, theirs), result, holes, has_transforms=has_transforms))
+        for each in findings:
+            tally.by_severity[each.severity] += 1
+        reports.append(PairReport(pair, result, findings))
+        yield from pair_facts(reports[-1])
+    yield total_fact(reports)
+
+
+def _report(finding: Finding, tally: Tally) -> None:
+    tally.add(finding)
+    if finding.severity is not Severity.HARMLESS:
+        say(str(finding), _PROGRAM)
+
+
+def _config(given: argparse.Namespace, configs: Sequence[FoundConfig]) -> FoundConfig | None:
+    """Return the configuration of the wanted flow; None if the target has none of it."""
+    wanted = [
+        each
+        for each in configs
+        if given.source_alias in (None, each.source_alias) and given.target_alias in (None, each.target_alias)
+    ]
+    if len(wanted) > 1:
+        flows = ", ".join(said(wanted))
+        raise MirrorFlowError(f"the target has several flows: {flows}; say which with --source-alias")
+    return wanted[0] if wanted else None
+
+
+def _aliases(given: argparse.Namespace, config: FoundConfig | None) -> tuple[str, str]:
+    source = given.source_alias or (config.source_alias if config else None)
+    target = given.target_alias or (config.target_alias if config else None)
+    if source is None or target is None:
+        raise MirrorFlowError(
+            "the target has no configuration of MirrorMaker (mm2-configs.*.internal): say --source-alias and"
+            " --target-alias"
+        )
+    if source == target:
+        raise NamingPolicyError(f"both clusters have the alias {source!r}")
+    return source, target
+
+
+def _reads_committed(given: argparse.Namespace, config: FoundConfig | None) -> bool | None:
+    if given.isolation is not None:
+        return bool(given.isolation == "read_committed")
+    return config.reads_committed if config else None
