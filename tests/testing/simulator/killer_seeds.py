@@ -72,7 +72,7 @@ KILLERS: Final = (
     Killer("requests-are-answered", "R-waiting-fetches", 20, first=1),
     Killer("requests-are-paced", "R-failed-update", 20),
     Killer("offsets-in-order", "told-out-of-order", 20),
-    Killer("one-uncommitted-voter-set", "voters-uncommitted", 90, first=99),
+    Killer("one-uncommitted-voter-set", "voters-uncommitted", 90, first=131),
     Killer("voter-sets-overlap", "two-removed", 20, first=2),
     Killer("commit-before-voters", "F5-voters-before-commit", 20, first=33),
     Killer("new-voters-keep-up", "R-caught-up", 20, first=2),
