@@ -60,8 +60,13 @@ class DiskWitness:
             assert batch.base_offset == ledger.end_offset
             self.history.note_batch(batch, before, content)
             ledger.batches.append(batch)
+            ledger.refused_appends = 0
             if content.is_control:
                 self._note_voters(ledger, content, is_leader=is_leader)
+
+    def refused(self, ledger: Ledger) -> None:
+        """Note that a disk had no room for the records of an append, of which nothing is in the log."""
+        ledger.refused_appends += 1
 
     def _note_voters(self, ledger: Ledger, content: RecordBatch, *, is_leader: bool) -> None:
         for offset, value in put_in_force(content):

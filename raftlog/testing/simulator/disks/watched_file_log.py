@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log in files, and a store of election states, that tell a witness what they do, as they do it."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import attrs
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
-from raftlog.errors import LogDirectoryError
+from raftlog.errors import LogDirectoryError, OutOfSpaceError
 from raftlog.file_system import FileSystem
 from raftlog.invariants import present
 from raftlog.log.append_validation import CheckedAppend
@@ -79,7 +79,8 @@ class WatchedFileLog(FileLog):
     # Appends
 
     def _append_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
-        info = super()._append_plainly(batches, epoch)
+        with self._refusals_noted():
+            info = super()._append_plainly(batches, epoch)
         if info is not None:
             self._note_appended(batches, is_leader=self._is_leader)
         return info
@@ -102,9 +103,19 @@ class WatchedFileLog(FileLog):
         return super()._prepare_append_as_follower(batches, epoch)
 
     def _write(self, checked: CheckedAppend, epochs: LeaderEpochs) -> LogAppendInfo:
-        info = super()._write(checked, epochs)
+        with self._refusals_noted():
+            info = super()._write(checked, epochs)
         self._note_appended(checked.data, is_leader=self._is_slow_append_leaders)
         return info
+
+    @contextmanager
+    def _refusals_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OutOfSpaceError:
+            if self._watched is not None:
+                self._watched.witness.refused(self._watched.ledger)
+            raise
 
     def _note_appended(self, data: bytes | memoryview, *, is_leader: bool) -> None:
         if self._watched is not None:
