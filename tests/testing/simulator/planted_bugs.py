@@ -351,7 +351,16 @@ _OF_CATALOGUE: Final = (
     *("W3-remembered", "K31", "R17-update", "R-forgetful-counts", "K-chunk-loop"),
     *("R10", "R-two-to-one-read", "R-two-to-one-parked", "S-after-a-failure", "R-read-fetch", "R-read-answer"),
     *("K9-read", "S-full-stands", "S-full-forever", "S-full-failed", "K19", "K27-pinned", "K-told-directory"),
-    *("K18-lost", "R4-core", "R4-uncommitted", "R-caught-up-anew", "R23-told", "R29-pause"),
+    *(
+        "K18-lost",
+        "R4-core",
+        "R4-uncommitted",
+        "R-caught-up-anew",
+        "R23-told",
+        "R29-pause",
+        *("R28-partial", "R-put-off", "K31-high-watermark"),
+        "R11-adding",
+    ),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

@@ -160,6 +160,16 @@ class DiskWitness:
 
     # Snapshots
 
+    def fetching(self, ledger: Ledger, snapshot_id: OffsetAndEpoch) -> None:
+        """Note that a snapshot that is fetched is begun: the one before it must be whole, or removed."""
+        before = ledger.fetched_snapshot
+        check(before is None, "partial-snapshots-go", "{}: {} is begun, and {} left", ledger.key, snapshot_id, before)
+        ledger.fetched_snapshot = snapshot_id
+
+    def fetched(self, ledger: Ledger) -> None:
+        """Note that the snapshot that was fetched is whole, or removed."""
+        ledger.fetched_snapshot = None
+
     def snapshot_taken(self, ledger: Ledger, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
         """Note that a snapshot is durable: it must be what replaying the committed records gives."""
         self.replay.check_snapshot(snapshot_id, content)

@@ -37,6 +37,7 @@ class SearchCheck:
     _knows_others: bool
     _asked: Hashable = attrs.field(default=None, init=False)
     _silent_count: int = attrs.field(default=0, init=False)
+    _deadline: tuple[int, int | None] | None = attrs.field(default=None, init=False)
     _waiting: tuple[tuple[int, ReplicaKey] | None, int] | None = attrs.field(default=None, init=False)
 
     def sent(self, host: Hashable, request: object) -> None:
@@ -57,6 +58,15 @@ class SearchCheck:
         """Note that any answer has come."""
         self._silent_count = 0
 
+    def _check_deadline(self, role: Role, told_ms: int) -> None:
+        """Check that a higher epoch has not moved an election that was not due yet, and that no vote puts off."""
+        before, self._deadline = self._deadline, None
+        if isinstance(role, Resigned) or (isinstance(role, Unattached) and role.voted_key is None):
+            self._deadline = now = role.epoch, role.election_deadline_ms
+            is_same = before is None or None in (before[1], now[1]) or before[1] == now[1]
+            is_right = is_same or before is None or before[0] == now[0] or (before[1] or 0) <= told_ms
+            check(is_right, "elections-begin", "{}: {} at {}, before {}", self._ledger.key, role, told_ms, before)
+
     def settled(self, role: Role, told_ms: int, *, is_idle: bool) -> None:
         """Check, after effects were carried out, that an election does not begin late.
 
@@ -65,6 +75,7 @@ class SearchCheck:
             told_ms: the time that the core was told last.
             is_idle: whether no work for its disk is under way, or waits to be reported.
         """
+        self._check_deadline(role, told_ms)
         if not isinstance(role, Unattached | Resigned) or not self._may_stand:
             self._waiting = None
             return

@@ -18,6 +18,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.limits import LOG_OVERHEAD
+from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.storage.log.appendable_log import Flush
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.startup import RecoveredLog
@@ -25,6 +26,7 @@ from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter
 
 
 def content_of(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
@@ -157,6 +159,13 @@ class WatchedFileLog(FileLog):
 
     # Snapshots
 
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader."""
+        writer, watched = super().create_snapshot_unchecked(snapshot_id), self._watched
+        if writer is None or watched is None:
+            return writer
+        return FetchedSnapshotWriter(writer, watched.witness, watched.ledger)
+
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         super()._take_snapshot(snapshot_id)
         watched = self._watched
@@ -198,6 +207,8 @@ class WatchedFileLog(FileLog):
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
         self._end_work(self._directory)
+        if self._watched is not None and self._watched.ledger.fetched_snapshot is not None:
+            self._watched.witness.fetched(self._watched.ledger)
 
 
 class WatchedElectionState:

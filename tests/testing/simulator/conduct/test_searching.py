@@ -62,9 +62,27 @@ def test_an_election_begins_in_time(role: Role, past_ms: int, is_right: bool) ->
     """Within the longest timeout, whatever epochs come meanwhile."""
     _, found = begun()
     found.settled(role, 1000, is_idle=True)
-    found.settled(Unattached(7, election_deadline_ms=9000), 1000 + past_ms // 2, is_idle=True)
+    found.settled(Unattached(7, election_deadline_ms=0), 1000 + past_ms // 2, is_idle=True)
     with outcome(is_right):
-        found.settled(Unattached(8, election_deadline_ms=9000), 1000 + past_ms, is_idle=True)
+        found.settled(Unattached(8, election_deadline_ms=0), 1000 + past_ms, is_idle=True)
+
+
+@pytest.mark.parametrize(
+    ("after", "told_ms", "is_right"),
+    [
+        *((Unattached(3, election_deadline_ms=500), 100, True), (Unattached(3, election_deadline_ms=501), 100, False)),
+        *((Unattached(3, election_deadline_ms=499), 100, False), (Unattached(3, election_deadline_ms=900), 499, False)),
+        *((Unattached(3, election_deadline_ms=900), 500, True), (Unattached(2, election_deadline_ms=900), 100, True)),
+        (Unattached(3, voted_key=replica_key(2), election_deadline_ms=900), 100, True),
+        (Unattached(3, election_deadline_ms=None), 100, True),
+    ],
+)
+def test_a_higher_epoch_does_not_move_an_election(after: Role, told_ms: int, is_right: bool) -> None:
+    """Until it is due; a vote does, and who is no voter any more has none."""
+    _, found = begun()
+    found.settled(Unattached(2, election_deadline_ms=500), 0, is_idle=True)
+    with outcome(is_right):
+        found.settled(after, told_ms, is_idle=True)
 
 
 def test_a_vote_and_a_leader_put_it_off() -> None:
