@@ -209,6 +209,7 @@ class ReplicaProcess:
             self.directory.witness.asked_to_truncate(self.directory.ledger)
         elif isinstance(effect, CleanLog):
             self._cleaning.began(self.told_ms)
+            self.dialogue.cleaning_began()
 
     def submit(self, job: DiskJob, /) -> None:
         """Begin some work for the disk; a process that has halted begins none."""

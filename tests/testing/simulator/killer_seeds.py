@@ -123,6 +123,7 @@ KILLERS: Final = (
     Killer("requests-are-paced", "F3-epoch-at-the-end", 20, first=12),
     Killer("recovery", "F4-majority-of-election", 60, first=16),
     Killer("recovery", "K-told-directory", 20, first=8),
+    Killer("recovery", "R-epoch-without-records", 20, first=502793),
     Killer("quarantine", "R17-update", 60, first=159),
     Killer("forgotten-votes", "R-forgetful-counts", 60, first=101),
     Killer("requests-are-paced", "K-chunk-loop", 20, first=18000187),

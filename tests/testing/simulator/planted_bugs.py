@@ -358,7 +358,7 @@ _OF_CATALOGUE: Final = (
         "R-caught-up-anew",
         "R23-told",
         "R29-pause",
-        *("R28-partial", "R-put-off", "K31-high-watermark"),
+        *("R28-partial", "R-put-off", "K31-high-watermark", "R-epoch-without-records"),
         "R11-adding",
     ),
 )

@@ -163,10 +163,20 @@ def test_other_requests_are_not_counted() -> None:
         said.sent(f"peer {number % 3}", FETCH, 0)
 
 
-@pytest.mark.parametrize(("after_ms", "is_gone_rightly"), [(HELD_MS - 1, False), (HELD_MS, True)])
-def test_a_snapshot_stays_while_it_is_fetched(after_ms: int, is_gone_rightly: bool) -> None:
-    """For some time after a part was served to a replica; for others, and others' snapshots, it may be gone."""
-    said, snapshot, lost = dialogue(), OffsetAndEpoch(3, 1), ErrorCode.SNAPSHOT_NOT_FOUND
+@pytest.mark.parametrize(
+    ("cleaned", "is_listed", "after_ms", "is_right"),
+    [
+        ("after", True, HELD_MS - 1, False),
+        ("after", True, HELD_MS, True),
+        ("before", True, 1, True),
+        ("after", False, 1, True),
+    ],
+)
+def test_a_snapshot_stays_while_it_is_fetched(cleaned: str, is_listed: bool, after_ms: int, is_right: bool) -> None:
+    """For some time after a part was served to a replica; not if it was being cleaned away already."""
+    disks, snapshot = QuorumDisks(3), OffsetAndEpoch(3, 1)
+    said, lost = Dialogue(disks.ledgers[1], ANSWER_MS), ErrorCode.SNAPSHOT_NOT_FOUND
+    disks.ledgers[1].snapshots = (snapshot,) if is_listed else ()
     part, gone = fetch_snapshot_response(1, 1, snapshot), fetch_snapshot_response(1, 1, snapshot, error=lost)
 
     def serve(replica: int, at_ms: int, is_there: bool, of: OffsetAndEpoch = snapshot) -> None:
@@ -174,10 +184,14 @@ def test_a_snapshot_stays_while_it_is_fetched(after_ms: int, is_gone_rightly: bo
         said.answered("a", part if is_there else gone)
 
     serve(2, 0, is_there=False)
+    if cleaned == "before":
+        said.cleaning_began()
     serve(2, 1000, is_there=True)
+    if cleaned == "after":
+        said.cleaning_began()
     serve(3, 1000, is_there=False)
     serve(2, 1000, is_there=False, of=OffsetAndEpoch(4, 1))
-    with contextlib.nullcontext() if is_gone_rightly else pytest.raises(ViolationError, match="snapshots-stay"):
+    with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="snapshots-stay"):
         serve(2, 1000 + after_ms, is_there=False)
 
 
