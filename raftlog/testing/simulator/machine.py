@@ -21,9 +21,10 @@ from raftlog.records.messages.raft.api_versions_messages import (
 )
 from raftlog.records.messages.raft.election_messages import VoteRequest, VoteResponse
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
-from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.checks.promises import PromiseCheck, named_epoch
 from raftlog.testing.simulator.checks.voter_history import check_leader
 from raftlog.testing.simulator.choices import Choices
+from raftlog.testing.simulator.conduct.confirmations import Sending
 from raftlog.testing.simulator.disks.directory import Directory, DiskJob
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.network import Network
@@ -56,12 +57,14 @@ class Envelope(NamedTuple):
         process: the process on it that has sent the request; one that was started later gets no response.
         number: of the effect.
         request: the request.
+        event: the number of the event in which it was sent.
     """
 
     sender: "Machine"
     process: ReplicaProcess
     number: int
     request: RaftRequest
+    event: int
 
 
 @attrs.frozen(eq=False)
@@ -284,7 +287,7 @@ class Machine:
             check(self.directory.has_failed, "no-halt", "{}: {}", self.id, raft.halt_reason)
             self._end_failed()
             return
-        process.check_voter_history()
+        process.check_settled(self._timeline.now_ms)
         if isinstance(raft.role, Leader) or process.leadership.is_leading:
             core_ms = self._core_ms(process)
             process.leadership.settled(raft.role, core_ms, has_failed=self.directory.has_failed)
@@ -364,7 +367,7 @@ class Machine:
         self._promises.request_sent(self.directory.ledger, effect.message)
         process.dialogue.sent(effect.destination, effect.message, self._core_ms(process))
         receiver = self._machines[effect.destination.port - FIRST_PORT]
-        envelope = Envelope(self, process, effect.number, effect.message)
+        envelope = Envelope(self, process, effect.number, effect.message, self._timeline.event_count)
         self._network.send(self.id, receiver.id, receiver.request_arrived, envelope)
 
     def request_arrived(self, envelope: Envelope) -> None:
@@ -382,6 +385,8 @@ class Machine:
     def _receive_request(self, process: ReplicaProcess, envelope: Envelope) -> None:
         self._let_time_pass(process)
         listener = self.directory.identity.listener
+        sending = Sending(envelope.process.directory.identity.key, envelope.event)
+        process.confirmations.heard(sending, named_epoch(envelope.request))
         self._take(process, envelope.request, ReceivedRequest(envelope, REQUEST_VERSION, listener))
 
     def ask(self, process: ReplicaProcess, request: RaftRequest, expected_voters_offset: int | None = None) -> None:
@@ -408,14 +413,18 @@ class Machine:
             return
         self._promises.response_sent(self.directory.ledger, envelope.request, effect.message)
         sender = envelope.sender
-        self._network.send(self.id, sender.id, sender.response_arrived, envelope, effect.message)
+        sending = Sending(self.directory.identity.key, self._timeline.event_count)
+        self._network.send(self.id, sender.id, sender.response_arrived, envelope, effect.message, sending)
 
-    def response_arrived(self, envelope: Envelope, response: RaftResponse) -> None:
-        """Give a response to the process that has sent the request."""
-        self._give(envelope.process, self._receive_response, envelope, response)
+    def response_arrived(self, envelope: Envelope, response: RaftResponse, sending: Sending | None = None) -> None:
+        """Give a response to the process that has sent the request; what a server answers by itself says no epoch."""
+        self._give(envelope.process, self._receive_response, envelope, response, sending)
 
-    def _receive_response(self, envelope: Envelope, response: RaftResponse) -> None:
+    def _receive_response(self, envelope: Envelope, response: RaftResponse, sending: Sending | None) -> None:
         self._let_time_pass(envelope.process)
+        envelope.process.search.answered()
+        if sending is not None:
+            envelope.process.confirmations.heard(sending, named_epoch(response))
         if isinstance(response, VoteResponse):
             envelope.process.dialogue.answer_came(envelope.number, envelope.request, response)
         envelope.process.raft.receive_response(envelope.number, response)

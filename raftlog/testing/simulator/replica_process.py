@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 from raftlog.quorum.driving.replica_driver import ReplicaDriver
 from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import (
+    AppendOutcome,
     Effect,
     EndAppend,
     EndRead,
@@ -23,14 +25,18 @@ from raftlog.quorum.seam.snapshot_effects import CleanLog
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.application import SimulatedApplication
-from raftlog.testing.simulator.checks.cleaning import CleaningCheck
-from raftlog.testing.simulator.checks.dialogue import ANSWER_MS, SLOW_ANSWER_MS, Dialogue
-from raftlog.testing.simulator.checks.leadership_watch import PAUSED_WRITING_MS, WRITING_MS, LeadershipWatch
 from raftlog.testing.simulator.checks.ledger import NamedVoters
 from raftlog.testing.simulator.checks.voter_history import check_voter_history
 from raftlog.testing.simulator.choices import Choices, ChosenDraws
+from raftlog.testing.simulator.conduct.cleaning import CleaningCheck
+from raftlog.testing.simulator.conduct.confirmations import Confirmations
+from raftlog.testing.simulator.conduct.dialogue import ANSWER_MS, SLOW_ANSWER_MS, Dialogue
+from raftlog.testing.simulator.conduct.leadership_watch import PAUSED_WRITING_MS, WRITING_MS, LeadershipWatch
+from raftlog.testing.simulator.conduct.refusals import RefusalCheck
+from raftlog.testing.simulator.conduct.searching import SearchCheck
 from raftlog.testing.simulator.disks.directory import Directory, DiskJob
 from raftlog.testing.simulator.fault_plan import FaultPlan
+from raftlog.testing.simulator.violation import check
 
 
 class Host(Protocol):
@@ -101,6 +107,8 @@ class ReplicaProcess:
         told_ms: the time that the core was told last, in ms by the clock.
         dialogue: checks what it answers and asks.
         leadership: checks how it leads.
+        confirmations: checks that a majority has confirmed each read.
+        search: checks how it looks for a leader.
         last_state: the election state that the core has given to the disk last, in this run; None before the first.
     """
 
@@ -123,6 +131,7 @@ class ReplicaProcess:
             directory, choices, plan, self._later, lambda: self.told_ms, config.retry_backoff_ms
         )
         is_slow = plan.slow_sync > 0
+        self._is_prompt = not is_slow
         self._cleaning = CleaningCheck(
             directory.ledger,
             is_kept=plan.retention_bytes > 0,
@@ -132,6 +141,9 @@ class ReplicaProcess:
         self.dialogue = Dialogue(directory.ledger, SLOW_ANSWER_MS if is_slow else ANSWER_MS)
         writing_ms = PAUSED_WRITING_MS if plan.pause_interval_ms else WRITING_MS
         self.leadership = LeadershipWatch(directory.ledger, config, None if is_slow else writing_ms)
+        self.confirmations = Confirmations(directory.ledger)
+        self.search = SearchCheck(directory.ledger, config, len(directory.identity.bootstrap_servers) > 1)
+        self._refusals = RefusalCheck(directory.ledger, config)
         self._under_way: list[DiskJob] = []
         self._seen_voters: tuple[object, ...] = ()
         self._driver = ReplicaDriver(
@@ -154,6 +166,20 @@ class ReplicaProcess:
     def settle(self) -> None:
         """Carry out the effects of the core, as far as the disk is fast enough."""
         self._driver.settle()
+
+    def check_settled(self, now_ms: int) -> None:
+        """Check, after effects were carried out, what the process does by itself.
+
+        Args:
+            now_ms: virtual time.
+        """
+        self.check_voter_history()
+        self.search.settled(self.raft.role, self.told_ms, is_idle=self._driver.is_settled)
+        if self._is_prompt and isinstance(self.raft.role, Leader):
+            self.dialogue.check_news(now_ms)
+        if self._refusals.noted(self.told_ms, self.raft.snapshot_refusal):
+            refusal = self.raft.status.log_refusal
+            check(refusal is None, "refusals-end", "{} has taken records, and says: {}", self.directory.ledger, refusal)
 
     def check_voter_history(self) -> None:
         """Check the voters that the replica has found in its log, if the log or they have changed."""
@@ -183,15 +209,20 @@ class ReplicaProcess:
             self.directory.witness.asked_to_truncate(self.directory.ledger)
         elif isinstance(effect, CleanLog):
             self._cleaning.began(self.told_ms)
+            self.dialogue.cleaning_began()
 
     def submit(self, job: DiskJob, /) -> None:
-        """Begin some work for the disk."""
+        """Begin some work for the disk; a process that has halted begins none."""
+        reason, key = self.raft.halt_reason, self.directory.identity.key
+        check(reason is None, "halted-replicas-rest", "{} begins work, and has halted: {}", key, reason)
         self._under_way.append(job)
         self._host.work_begun(self, job)
 
     def send(self, effect: SendRequest | SendResponse) -> None:
         """Send a message."""
         if isinstance(effect, SendRequest):
+            self._refusals.sent(effect.message, self.told_ms, self.raft.snapshot_refusal)
+            self.search.sent(effect.destination[1:], effect.message)
             self._host.send_request(self, effect)
         else:
             self._host.send_response(self, effect)
@@ -199,11 +230,19 @@ class ReplicaProcess:
     def tell(self, effect: Notice | NotifyLeaderChange) -> None:
         """Tell a client what became of its append or read, or a state machine of what is committed, and who leads."""
         if isinstance(effect, EndAppend):
+            self._check_append(effect)
             self._host.append_ended(self, effect)
         elif isinstance(effect, EndRead):
             self._host.read_ended(self, effect)
         elif not isinstance(effect, NotifyShutdown | EndShutdown):
             self.application.told(effect)
+
+    def _check_append(self, effect: EndAppend) -> None:
+        """Check that an append for which there was no room has failed for certain."""
+        ledger = self.directory.ledger
+        is_refused = ledger.refused_appends > 0 and effect.last_offset >= ledger.end_offset
+        is_right = effect.outcome is not AppendOutcome.UNKNOWN or not is_refused
+        check(is_right, "refused-appends-fail", "{} was refused: {}", effect, ledger)
 
     def write_snapshot(self, number: int, writer: RecordsSnapshotWriter) -> None:
         """Let the application write a snapshot."""

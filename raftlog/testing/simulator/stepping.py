@@ -76,7 +76,7 @@ class SteppedSimulation(Simulation):
         """Begin a read at a replica that believes to lead, if there is one."""
         leader = self.workload.leader_among(self.running)
         if leader is not None:
-            self.workload.read(leader, self.witness.known_end)
+            self.workload.read(leader, self.witness.known_end, self.timeline.event_count)
             self._settle(leader)
 
     def change_voters(self) -> None:

@@ -85,14 +85,15 @@ class Workload:
             self.history.append_answered(append, told)
         self.oracle.ended(append, told)
 
-    def read(self, process: ReplicaProcess, known_end: int) -> None:
+    def read(self, process: ReplicaProcess, known_end: int, event: int) -> None:
         """Begin a read at a replica that believes to lead; it may refuse.
 
         Args:
             process: the replica.
             known_end: the highest high watermark that any replica has had.
+            event: the number of the present event.
         """
-        began = ReadBegun(self.oracle.acknowledged_end, known_end)
+        began = ReadBegun(self.oracle.acknowledged_end, known_end, process.raft.role.epoch, event)
         with contextlib.suppress(NotLeaderError):
             number = process.raft.read_barrier()
             self._reads[process, number] = began
@@ -107,6 +108,7 @@ class Workload:
             if self.history is not None:
                 self.history.read_confirmed(process, effect.number, effect.offset)
             self.oracle.read_confirmed(began, effect.offset, committed_end)
+            process.confirmations.check_read(began.epoch, began.event)
 
     def check_ended(self, process: ReplicaProcess) -> None:
         """Check that no client waits for a replica that does not lead: nothing would ever answer it."""

@@ -17,13 +17,25 @@ BEYOND: Final = {
         *("R-membership-missed", "K27-size", "W1-above", "R9-directory", "S-lock", "S-fork", "S-fork-lock"),
         *("R12", "R13", "R13-vote", "W3-one-copy", "W3-refused", "W3-leads", "K27-order", "R-untimely"),
         *("R-epoch-without-records-in-files", "S-interrupted", "K34-order", "W1-early"),
+        *("K-snapshot-uncommitted", "K-deliver-pin"),
     ),
     "checks of what the log and the core are never given: counted in 18 schedules or more, none has struck": (
         *("K21-crc", "K21-epoch", "K21-gap", "K21-order", "K1", "K1-fenced", "K24", "R3", "R3-truncation"),
         *("K27-uncommitted", "R22", "R24", "R7"),
     ),
+    "the same, counted in 1,050 schedules": (
+        *("K4", "R27", "K-late-versions", "R18-contradiction", "R5", "R-nothing-left", "R-damaged-follows"),
+        *("R-damaged-leaves", "R-damaged-other", "R-snapshot-answers", "K5-snapshot-errors", "K-bootstrap-served"),
+        *("R30", "K-told-late", "R-replaced-votes", "R-replaced-wins"),
+    ),
+    "set right at once, by the core or by the next report of the log, or only kept for longer": (
+        *("K25", "R15-start", "R-read-writes", "K-snapshot-superseded"),
+        *("K-histories-trimmed", "K-histories-at-the-end"),
+    ),
+    "a full disk that has written a part of what does not fit": ("S-full-cut",),
+    "bytes of one's own that are wrong once written: only the read that verifies them lies": ("R28-own",),
     "two replicas with one id at a time, replicas that move, or that may never become voters": (
-        *("R9-core", "R9-endpoint", "K10-added", "R-witness"),
+        *("R9-core", "R9-endpoint", "K10-added", "R-witness", "R17-flush"),
     ),
     "what is only shown or kept, for operators": (
         *("K-idle-observers", "K-described-directories", "K-silent-voters", "K-committed-voters"),

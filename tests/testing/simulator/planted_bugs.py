@@ -15,6 +15,7 @@ from raftlog.quorum.leading import appending, leading_epoch, reading
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles import starting, votes
 from raftlog.quorum.roles.roles import Prospective, Resigned, Unattached
+from raftlog.quorum.roles.transitions import Surroundings
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWatermark
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.voters.voter_set import VoterSet
@@ -214,6 +215,10 @@ def _only_to_better_logs(right: Wrong) -> Wrong:
     return may_grant_vote
 
 
+def _much_later(right: Wrong) -> Wrong:
+    return lambda around: right(around) + around.config.election_timeout_ms * 2
+
+
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
     return Mutant(name, rule, "", plant, ())
 
@@ -239,6 +244,11 @@ _OWN: Final = (
         "refuses-equal-logs",
         "a vote is given to a candidate whose log is as good as one's own",
         swapped(votes_asked, "may_grant_vote", _only_to_better_logs),
+    ),
+    _bug(
+        "elections-late",
+        "a voter without a leader stands within its longest timeout",
+        swapped(Surroundings, "new_election_deadline_ms", _much_later),
     ),
     _bug("epoch-back", "the epoch never falls", swapped(starting, "starting_role", _forgetting_the_epoch)),
     _bug(
@@ -338,7 +348,19 @@ _OF_CATALOGUE: Final = (
     *("R-waiting-fetches", "R-failed-update", "K5-end", "K6", "K7", "R8", "K14-core"),
     *("R-caught-up", "R11-removing", "K16"),
     *("K20-listener", "K27-listeners", "K-cleaning", "K-cleaning-pause"),
-    *("W3-remembered", "K31"),
+    *("W3-remembered", "K31", "R17-update", "R-forgetful-counts", "K-chunk-loop"),
+    *("R10", "R-two-to-one-read", "R-two-to-one-parked", "S-after-a-failure", "R-read-fetch", "R-read-answer"),
+    *("K9-read", "S-full-stands", "S-full-forever", "S-full-failed", "K19", "K27-pinned", "K-told-directory"),
+    *(
+        "K18-lost",
+        "R4-core",
+        "R4-uncommitted",
+        "R-caught-up-anew",
+        "R23-told",
+        "R29-pause",
+        *("R28-partial", "R-put-off", "K31-high-watermark", "R-epoch-without-records"),
+        "R11-adding",
+    ),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (
@@ -347,6 +369,7 @@ _OF_FRESH: Final = (
     "F3-epoch-at-the-end",
     "F4-majority-of-election",
     "F5-voters-before-commit",
+    "F8-read-by-old-fetch",
     "F9-stopped-listener",
 )
 """Those of the fresh mutants that few schedules find."""

@@ -38,7 +38,7 @@ def _begun(kind: str) -> tuple[Workload, Any]:
     if kind == "append":
         workload.append(process)  # type: ignore[arg-type]
     else:
-        workload.read(process, 0)  # type: ignore[arg-type]
+        workload.read(process, 0, 0)  # type: ignore[arg-type]
     return workload, process
 
 

@@ -50,10 +50,14 @@ class ReadBegun(NamedTuple):
     Attributes:
         acknowledged_end: the end, exclusive, of all records that were acknowledged.
         known_end: the highest high watermark that any replica had had: its clients may have seen the records below.
+        epoch: of the leader that was asked.
+        event: the number of the event in which it began.
     """
 
     acknowledged_end: int
     known_end: int
+    epoch: int = 0
+    event: int = 0
 
 
 @attrs.define(eq=False)

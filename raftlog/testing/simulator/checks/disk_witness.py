@@ -60,8 +60,13 @@ class DiskWitness:
             assert batch.base_offset == ledger.end_offset
             self.history.note_batch(batch, before, content)
             ledger.batches.append(batch)
+            ledger.refused_appends = 0
             if content.is_control:
                 self._note_voters(ledger, content, is_leader=is_leader)
+
+    def refused(self, ledger: Ledger) -> None:
+        """Note that a disk had no room for the records of an append, of which nothing is in the log."""
+        ledger.refused_appends += 1
 
     def _note_voters(self, ledger: Ledger, content: RecordBatch, *, is_leader: bool) -> None:
         for offset, value in put_in_force(content):
@@ -154,6 +159,16 @@ class DiskWitness:
         self.synced(ledger, end_offset)
 
     # Snapshots
+
+    def fetching(self, ledger: Ledger, snapshot_id: OffsetAndEpoch) -> None:
+        """Note that a snapshot that is fetched is begun: the one before it must be whole, or removed."""
+        before = ledger.fetched_snapshot
+        check(before is None, "partial-snapshots-go", "{}: {} is begun, and {} left", ledger.key, snapshot_id, before)
+        ledger.fetched_snapshot = snapshot_id
+
+    def fetched(self, ledger: Ledger) -> None:
+        """Note that the snapshot that was fetched is whole, or removed."""
+        ledger.fetched_snapshot = None
 
     def snapshot_taken(self, ledger: Ledger, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
         """Note that a snapshot is durable: it must be what replaying the committed records gives."""

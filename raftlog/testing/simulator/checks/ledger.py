@@ -68,6 +68,8 @@ class Ledger:
         restart_count: how often a snapshot has replaced the whole log.
         state: the election state that is durable.
         is_vote_lost: whether the replica may have forgotten a vote, and says so.
+        fetched_snapshot: the one that is being written with what a leader has sent; None if none is.
+        refused_appends: how many appends in a row the disk had no room for, in this run of the process.
         is_refused: whether the directory cannot be opened any more, and says so.
     """
 
@@ -88,6 +90,8 @@ class Ledger:
     restart_count: int = 0
     state: QuorumStateData | None = None
     is_vote_lost: bool = False
+    fetched_snapshot: OffsetAndEpoch | None = None
+    refused_appends: int = 0
     is_refused: bool = False
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from raftlog.records.batches.batch import read_batch
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
@@ -35,6 +36,7 @@ from raftlog.records.messages.raft.voter_messages import (
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.violation import check
+from raftlog.uuid_text import ZERO_UUID
 
 _NO_EPOCH: Final = -1
 _NO_ID: Final = -1
@@ -79,6 +81,11 @@ NAMED_EPOCHS: Final[Mapping[type[RaftMessage], Callable[[Any], int]]] = MappingP
 """How to read the leader epoch of a message, by its class; -1 if it names none. Each message has its row."""
 
 
+def named_epoch(message: RaftMessage) -> int:
+    """Return the leader epoch that a message names; -1 if it names none."""
+    return NAMED_EPOCHS[type(message)](message)
+
+
 class PromiseCheck:
     """Compares messages with ledgers.
 
@@ -91,13 +98,14 @@ class PromiseCheck:
 
     def request_sent(self, sender: Ledger, request: RaftRequest) -> None:
         """Check a request that is sent now."""
-        epoch = NAMED_EPOCHS[type(request)](request)
+        epoch = named_epoch(request)
         self._check_epoch(sender, epoch)
         if sender.is_quarantined:
             _check_quarantine(sender, request)
         is_bid = isinstance(request, VoteRequest | BeginQuorumEpochRequest)
         check(not (is_bid and sender.is_vote_lost), "forgotten-votes", "{} sends {}", sender.key, request)
         is_named = sender.is_vote_lost and _fetching_id(request) != _NO_ID
+        is_named = is_named or (sender.is_vote_lost and isinstance(request, UpdateRaftVoterRequest))
         check(not is_named, "forgotten-votes", "{} names itself in {}", sender.key, request)
         if isinstance(request, FetchRequest):
             asked = request.topics[0].partitions[0]
@@ -115,14 +123,20 @@ class PromiseCheck:
 
     def response_sent(self, sender: Ledger, request: RaftRequest, response: RaftResponse) -> None:
         """Check a response that is sent now. One that refuses, and names the current epoch, promises that epoch."""
-        self._check_epoch(sender, NAMED_EPOCHS[type(response)](response))
+        self._check_epoch(sender, named_epoch(response))
         if isinstance(response, FetchResponse) and response.responses:
-            self._check_high_watermark(sender, response.responses[0].partitions[0].high_watermark)
+            served = response.responses[0].partitions[0]
+            self._check_high_watermark(sender, served.high_watermark)
+            _check_held(sender, served.records)
         elif isinstance(response, DescribeQuorumResponse) and response.topics:
             self._check_high_watermark(sender, response.topics[0].partitions[0].high_watermark)
+        elif isinstance(request, BeginQuorumEpochRequest) and isinstance(response, BeginQuorumEpochResponse):
+            if response.topics and not response.topics[0].partitions[0].error_code:
+                _check_addressee(sender, request)
         elif isinstance(request, VoteRequest) and isinstance(response, VoteResponse) and response.topics:
             given, ballot = response.topics[0].partitions[0], request.topics[0].partitions[0]
             if given.vote_granted and not given.error_code:
+                _check_addressee(sender, request)
                 self._granted(sender, ballot)
             elif not given.error_code and not ballot.pre_vote:
                 _check_refusal(sender, ballot)
@@ -191,9 +205,27 @@ def _check_refusal(voter: Ledger, ballot: VoteRequestPartitionData) -> None:
     check(has_reason, "votes-are-given", "{} refuses {}", voter, ballot)
 
 
+def _check_addressee(sender: Ledger, request: Any) -> None:
+    """Check that a vote is given, or a leader acknowledged, by the replica that was asked, with that directory."""
+    asked, key = request.topics[0].partitions[0], sender.key
+    is_asked = request.voter_id in (_NO_ID, key.id) and asked.voter_directory_id in (ZERO_UUID, key.directory_id)
+    check(is_asked, "addressees-answer", "{} answers {}", key, request)
+
+
+def _check_held(leader: Ledger, records: bytes | memoryview | None) -> None:
+    """Check that a voter set is served only once it is durable here (DECISIONS.md 66)."""
+    offset, position = leader.voter_sets[-1].offset, 0
+    if not records or offset < leader.durable_end:
+        return
+    while position < len(records):
+        batch, position = read_batch(records, position)
+        is_held = batch.last_offset < offset or batch.base_offset > offset
+        check(is_held, "voter-sets-are-held", "{} serves {} to {}", leader, batch.base_offset, batch.last_offset)
+
+
 def _check_quarantine(sender: Ledger, request: RaftRequest) -> None:
-    """Check that a replica that has lost records does not stand or lead, and that its Fetch counts for nobody."""
-    is_quiet = not isinstance(request, VoteRequest | BeginQuorumEpochRequest)
+    """Check that a replica that has lost records does not stand or lead, and that nothing it sends counts."""
+    is_quiet = not isinstance(request, VoteRequest | BeginQuorumEpochRequest | UpdateRaftVoterRequest)
     check(is_quiet, "quarantine", "{} sends {}", sender.key, request)
     check(_fetching_id(request) == _NO_ID, "quarantine", "{} names itself in {}", sender.key, request)
 

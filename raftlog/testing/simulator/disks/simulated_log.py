@@ -13,6 +13,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter
 
 
 class SimulatedLog(MemoryLog):
@@ -128,6 +129,8 @@ class SimulatedLog(MemoryLog):
         for writer in self._writers:
             writer.close()
         self._writers.clear()
+        if self._ledger.fetched_snapshot is not None:
+            self._witness.fetched(self._ledger)
 
     # Snapshots
 
@@ -135,6 +138,11 @@ class SimulatedLog(MemoryLog):
         writer = super()._snapshot_writer(snapshot_id)
         self._writers.append(writer)
         return writer
+
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader."""
+        writer = super().create_snapshot_unchecked(snapshot_id)
+        return None if writer is None else FetchedSnapshotWriter(writer, self._witness, self._ledger)
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         super()._take_snapshot(snapshot_id)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log in files, and a store of election states, that tell a witness what they do, as they do it."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import attrs
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
-from raftlog.errors import LogDirectoryError
+from raftlog.errors import LogDirectoryError, OutOfSpaceError
 from raftlog.file_system import FileSystem
 from raftlog.invariants import present
 from raftlog.log.append_validation import CheckedAppend
@@ -18,6 +18,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.limits import LOG_OVERHEAD
+from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.storage.log.appendable_log import Flush
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.startup import RecoveredLog
@@ -25,6 +26,7 @@ from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter
 
 
 def content_of(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
@@ -79,7 +81,8 @@ class WatchedFileLog(FileLog):
     # Appends
 
     def _append_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
-        info = super()._append_plainly(batches, epoch)
+        with self._refusals_noted():
+            info = super()._append_plainly(batches, epoch)
         if info is not None:
             self._note_appended(batches, is_leader=self._is_leader)
         return info
@@ -102,9 +105,19 @@ class WatchedFileLog(FileLog):
         return super()._prepare_append_as_follower(batches, epoch)
 
     def _write(self, checked: CheckedAppend, epochs: LeaderEpochs) -> LogAppendInfo:
-        info = super()._write(checked, epochs)
+        with self._refusals_noted():
+            info = super()._write(checked, epochs)
         self._note_appended(checked.data, is_leader=self._is_slow_append_leaders)
         return info
+
+    @contextmanager
+    def _refusals_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OutOfSpaceError:
+            if self._watched is not None:
+                self._watched.witness.refused(self._watched.ledger)
+            raise
 
     def _note_appended(self, data: bytes | memoryview, *, is_leader: bool) -> None:
         if self._watched is not None:
@@ -145,6 +158,13 @@ class WatchedFileLog(FileLog):
         super().update_high_watermark(offset)
 
     # Snapshots
+
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader."""
+        writer, watched = super().create_snapshot_unchecked(snapshot_id), self._watched
+        if writer is None or watched is None:
+            return writer
+        return FetchedSnapshotWriter(writer, watched.witness, watched.ledger)
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         super()._take_snapshot(snapshot_id)
@@ -187,6 +207,8 @@ class WatchedFileLog(FileLog):
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
         self._end_work(self._directory)
+        if self._watched is not None and self._watched.ledger.fetched_snapshot is not None:
+            self._watched.witness.fetched(self._watched.ledger)
 
 
 class WatchedElectionState:

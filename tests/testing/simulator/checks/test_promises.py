@@ -32,6 +32,7 @@ from tests.quorum.messages import (
     fetch_response,
     fetch_snapshot_request,
     fetch_snapshot_response,
+    records_at,
     update_voter_request,
     vote_request,
     vote_response,
@@ -346,7 +347,9 @@ BY_CANDIDATES_AND_LEADERS: typing.Final[tuple[RaftRequest, ...]] = (
     begin_quorum_epoch_request(1, 1),
     fetch_request(ONE, 1, END, high_watermark=0),
     fetch_snapshot_request(ONE, 1, OffsetAndEpoch(3, 1)),
+    update_voter_request(ONE, 1),
 )
+BY_VOTERS = (*BY_CANDIDATES_AND_LEADERS[:3], update_voter_request(ONE, 1))
 
 
 @pytest.mark.parametrize("request_", BY_CANDIDATES_AND_LEADERS, ids=lambda each: type(each).__name__)
@@ -363,7 +366,7 @@ def test_a_replica_in_quarantine_neither_stands_nor_leads_nor_counts(
     promises.request_sent(ledger, request_)
 
 
-@pytest.mark.parametrize("request_", BY_CANDIDATES_AND_LEADERS[:3], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("request_", BY_VOTERS, ids=lambda each: type(each).__name__)
 def test_who_may_have_forgotten_a_vote_neither_stands_nor_leads(
     disks: QuorumDisks, promises: PromiseCheck, request_: RaftRequest
 ) -> None:
@@ -407,3 +410,44 @@ def test_a_replica_in_quarantine_does_not_vote(disks: QuorumDisks, promises: Pro
     disks.append((1,), 1)
     disks.sync(1)
     promises.response_sent(ledger, request, granted)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_right"),
+    [
+        *((ONE, True), (ReplicaKey(1, None), True), (ReplicaKey(-1, None), True), (TWO, False)),
+        *((ReplicaKey(1, TWO.directory_id), False), (ReplicaKey(2, ONE.directory_id), False)),
+    ],
+)
+def test_only_who_was_asked_answers(
+    disks: QuorumDisks, promises: PromiseCheck, asked: ReplicaKey, is_right: bool
+) -> None:
+    """By a vote, a pre-vote, or an acknowledgement; a refusal and an error may come from anybody."""
+    store(disks, leader_epoch=1, voted_id=2)
+    ledger = disks.ledgers[1]
+    pairs = (
+        (vote_request(TWO, 1, END, to=asked), vote_response(is_granted=True, epoch=1)),
+        (vote_request(TWO, 1, END, to=asked, is_pre_vote=True), vote_response(is_granted=True, epoch=1)),
+        (begin_quorum_epoch_request(2, 1, to=asked), begin_quorum_epoch_response(1, 2)),
+    )
+    for request, response in pairs:
+        with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="addressees-answer"):
+            promises.response_sent(ledger, request, response)
+    promises.response_sent(ledger, pairs[0][0], vote_response(is_granted=False, epoch=1, error=119))
+    promises.response_sent(ledger, pairs[2][0], begin_quorum_epoch_response(1, 2, error=119))
+
+
+@pytest.mark.parametrize(("served", "is_right"), [((0, 1), True), ((0, 1, 2), False), ((2,), False), ((3,), True)])
+def test_a_voter_set_is_served_once_it_is_durable(
+    disks: QuorumDisks, promises: PromiseCheck, served: tuple[int, ...], is_right: bool
+) -> None:
+    """Records before it are served, and those after it are none of this rule."""
+    store(disks, leader_epoch=1, leader_id=1)
+    disks.append((1,), 1, count=4)
+    ledger = disks.ledgers[1]
+    ledger.voter_sets.append(NamedVoters(2, frozenset([ONE])))
+    response = fetch_response(1, 1, records=b"".join(records_at(each, 1, 1) for each in served))
+    with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="voter-sets-are-held"):
+        promises.response_sent(ledger, fetch_request(TWO, 1, END), response)
+    disks.sync(1)
+    promises.response_sent(ledger, fetch_request(TWO, 1, END), response)

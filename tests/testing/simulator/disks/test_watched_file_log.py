@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 
-from raftlog.errors import StorageError
+from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.log.retention import Retention
 from raftlog.records.files.quorum_state import QuorumStateData
@@ -108,6 +108,27 @@ def test_a_witness_knows_who_appends(is_leader: bool, is_slow: bool) -> None:
     (log.append_as_leader if is_leader else log.append_as_follower)(batches, 1)
     assert told == [(2, is_leader)]
     assert [each.base_offset for each in log.batches(first, Isolation.UNCOMMITTED)] == [first, first + 2]
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_witness_is_told_of_each_append_without_room(is_leader: bool, is_slow: bool) -> None:
+    """Once, and of no append that is taken."""
+    harness = WatchedHarness(KEEP_ALL)
+    log = harness.log
+    append = log.append_as_leader if is_leader else log.append_as_follower
+    if not is_slow:
+        append(raft_batch(0, 1), 1)
+    harness.recorder.told.clear()
+    harness.files.faults.append(full := Fault(Operation.WRITE, path_end=".log", is_full=True, is_lasting=True))
+    first = log.end_offset.offset
+    for _ in range(2):
+        with pytest.raises(OutOfSpaceError):
+            append(raft_batch(first, 1), 1)
+    assert [each[0] for each in harness.recorder.told] == ["refused"] * 2
+    harness.files.faults.remove(full)
+    append(raft_batch(first, 1), 1)
+    assert [each[0] for each in harness.recorder.told].count("refused") == 2
 
 
 def test_what_was_not_synced_is_not_told() -> None:

@@ -6,8 +6,8 @@ import pytest
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader, Resigned, Unattached
-from raftlog.testing.simulator.checks.leadership_watch import WRITING_MS, LeadershipWatch
 from raftlog.testing.simulator.checks.ledger import NamedVoters
+from raftlog.testing.simulator.conduct.leadership_watch import WRITING_MS, LeadershipWatch
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.voter_set import ReplicaKey
 from tests.quorum.messages import fetch_request, fetch_response, fetch_snapshot_request, fetch_snapshot_response

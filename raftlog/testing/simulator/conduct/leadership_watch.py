@@ -24,8 +24,8 @@ from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import ReplicaKey
 
-WRITING_MS: Final = 1_000
-"""A voter set that was decided upon is in the log by then, unless a sync is slow."""
+WRITING_MS: Final = 300
+"""A voter set that was decided upon is in the log by then, unless a sync is slow: one takes 20 ms on the average."""
 PAUSED_WRITING_MS: Final = 1_500
 """The same of a process that may be paused meanwhile: not for longer than it leads without a word from others."""
 _NEVER: Final = -1_000_000

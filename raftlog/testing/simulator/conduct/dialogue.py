@@ -5,14 +5,17 @@ A process is given requests and asked again whether it has answered them. Whethe
 was when it was asked, and not on what it is when the answer leaves.
 """
 
+import uuid
 from collections.abc import Hashable
 from typing import Any, Final
 
 import attrs
 
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.roles.roles import Follower, Leader, Role
 from raftlog.records.messages.raft.election_messages import VoteRequest, VoteRequestPartitionData, VoteResponse
-from raftlog.records.messages.raft.fetch_messages import FetchRequest
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchSnapshotRequest, FetchSnapshotResponse
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.violation import check
 
@@ -24,6 +27,14 @@ MOST_REPEATED: Final = 20
 """A request is sent to one replica no more often than this, word for word, in ``REPEATED_MS``. After a refusal, or a
 failure of the network, there is a pause of 100 ms."""
 REPEATED_MS: Final = 1_000
+NEWS_MS: Final = 150
+"""A leader answers a Fetch within so many ms once it has records for it, if it stores no election state slowly."""
+HELD_MS: Final = 500
+"""A snapshot stays for so long after a part of it was served: for a fetch timeout, by a clock that may be fast."""
+
+
+_Reader = tuple[int, uuid.UUID, OffsetAndEpoch]
+"""Who fetches a snapshot: its id and its directory; and the snapshot."""
 
 
 @attrs.define
@@ -35,6 +46,7 @@ class _Asked:
     count: int = 1
     is_leader_near: bool = False
     has_better_log: bool = False
+    news_ms: int | None = None
 
 
 @attrs.define
@@ -61,6 +73,8 @@ class Dialogue:
         self._sent: dict[tuple[object, type], _Sent] = {}
         self._first_epoch = 0 if ledger.state is None else ledger.state.leader_epoch
         self._pre_votes: tuple[int, set[int]] = (-1, set())
+        self._served: dict[_Reader, int] = {}
+        self._held: dict[_Reader, int] = {}
 
     # Requests that come
 
@@ -101,6 +115,38 @@ class Dialogue:
             del self._asked[name]
         if isinstance(asked.request, VoteRequest) and isinstance(response, VoteResponse) and response.topics:
             self._check_pre_vote(asked, response)
+        elif isinstance(asked.request, FetchSnapshotRequest) and isinstance(response, FetchSnapshotResponse):
+            self._check_snapshot(asked, response)
+
+    def _check_snapshot(self, asked: _Asked, response: FetchSnapshotResponse) -> None:
+        """Check that a snapshot of which a replica had just been served a part was not cleaned away."""
+        part, sender = asked.request.topics[0].partitions[0], asked.request.replica_id
+        name = sender, part.replica_directory_id, OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
+        error = response.topics[0].partitions[0].error_code if response.topics else ErrorCode.INVALID_REQUEST
+        if not error:
+            self._served[name] = asked.since_ms
+        is_gone = error == ErrorCode.SNAPSHOT_NOT_FOUND and asked.since_ms - self._held.get(name, -HELD_MS) < HELD_MS
+        check(not is_gone, "snapshots-stay-while-read", "{} has no {}, served {}", self._ledger.key, name, self._held)
+
+    def cleaning_began(self) -> None:
+        """Note that the log is to be cleaned. What is served from now on may go: it was not held when that began."""
+        there = self._ledger.snapshots
+        self._held = {name: served_ms for name, served_ms in self._served.items() if name[2] in there}
+
+    def check_news(self, now_ms: int) -> None:
+        """Check that no Fetch waits while this leader has durable records for it.
+
+        Args:
+            now_ms: virtual time.
+        """
+        for each in self._asked.values():
+            if not isinstance(each.request, FetchRequest):
+                continue
+            asked = each.request.topics[0].partitions[0]
+            if asked.fetch_offset < self._ledger.durable_end:
+                each.news_ms = now_ms if each.news_ms is None else each.news_ms
+                is_late = now_ms - each.news_ms > NEWS_MS
+                check(not is_late, "news-is-served", "{} since {}: {}", self._ledger, each.news_ms, asked)
 
     def check_answered(self, now_ms: int) -> None:
         """Check that no request waits for longer than any answer takes."""
@@ -112,7 +158,7 @@ class Dialogue:
     def resumed(self, now_ms: int) -> None:
         """Note the end of a pause, which counts for no request."""
         for each in self._asked.values():
-            each.since_ms = now_ms
+            each.since_ms, each.news_ms = now_ms, None
 
     # Pre-votes
 

@@ -4,8 +4,8 @@
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.testing.simulator.checks.cleaning import CLEANING_MS, CleaningCheck
 from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.conduct.cleaning import CLEANING_MS, CleaningCheck
 from raftlog.testing.simulator.violation import ViolationError
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a process must answer, whom it may refuse a pre-vote, and how often it may ask."""
 
+import contextlib
 from collections import deque
 
 import pytest
@@ -10,10 +11,18 @@ from hypothesis import strategies as st
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Role, Unattached
 from raftlog.records.files.quorum_state import QuorumStateData
-from raftlog.testing.simulator.checks.dialogue import MOST_REPEATED, REPEATED_MS, Dialogue
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.testing.simulator.conduct.dialogue import HELD_MS, MOST_REPEATED, NEWS_MS, REPEATED_MS, Dialogue
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.voter_set import Endpoints
-from tests.quorum.messages import fetch_request, fetch_response, vote_request, vote_response
+from tests.quorum.messages import (
+    fetch_request,
+    fetch_response,
+    fetch_snapshot_request,
+    fetch_snapshot_response,
+    vote_request,
+    vote_response,
+)
 from tests.quorum.single_replica import replica_key
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 
@@ -152,3 +161,54 @@ def test_other_requests_are_not_counted() -> None:
     for number in range(3 * MOST_REPEATED):
         said.sent("peer", fetch_request(ONE, 1, OffsetAndEpoch(number, 1)), 0)
         said.sent(f"peer {number % 3}", FETCH, 0)
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "is_listed", "after_ms", "is_right"),
+    [
+        ("after", True, HELD_MS - 1, False),
+        ("after", True, HELD_MS, True),
+        ("before", True, 1, True),
+        ("after", False, 1, True),
+    ],
+)
+def test_a_snapshot_stays_while_it_is_fetched(cleaned: str, is_listed: bool, after_ms: int, is_right: bool) -> None:
+    """For some time after a part was served to a replica; not if it was being cleaned away already."""
+    disks, snapshot = QuorumDisks(3), OffsetAndEpoch(3, 1)
+    said, lost = Dialogue(disks.ledgers[1], ANSWER_MS), ErrorCode.SNAPSHOT_NOT_FOUND
+    disks.ledgers[1].snapshots = (snapshot,) if is_listed else ()
+    part, gone = fetch_snapshot_response(1, 1, snapshot), fetch_snapshot_response(1, 1, snapshot, error=lost)
+
+    def serve(replica: int, at_ms: int, is_there: bool, of: OffsetAndEpoch = snapshot) -> None:
+        said.received("a", fetch_snapshot_request(replica_key(replica), 1, of), at_ms)
+        said.answered("a", part if is_there else gone)
+
+    serve(2, 0, is_there=False)
+    if cleaned == "before":
+        said.cleaning_began()
+    serve(2, 1000, is_there=True)
+    if cleaned == "after":
+        said.cleaning_began()
+    serve(3, 1000, is_there=False)
+    serve(2, 1000, is_there=False, of=OffsetAndEpoch(4, 1))
+    with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="snapshots-stay"):
+        serve(2, 1000 + after_ms, is_there=False)
+
+
+@pytest.mark.parametrize(("after_ms", "is_late"), [(NEWS_MS, False), (NEWS_MS + 1, True)])
+def test_news_is_served_in_time(after_ms: int, is_late: bool) -> None:
+    """From when it was seen to be durable; a pause does not count, and a Fetch from the end may wait."""
+    disks = QuorumDisks(3)
+    said = Dialogue(disks.ledgers[1], 10_000)
+    disks.append((1,), 1)
+    said.received("a", FETCH, 0)
+    said.received("b", fetch_request(TWO, 1, OffsetAndEpoch(1, 1)), 0)
+    said.check_news(1000)
+    disks.sync(1)
+    said.check_news(2000)
+    with pytest.raises(ViolationError, match="news-is-served") if is_late else contextlib.nullcontext():
+        said.check_news(2000 + after_ms)
+    said.resumed(5000)
+    said.check_news(5000)
+    said.answered("a", ANSWER)
+    said.check_news(9000)
