@@ -338,7 +338,8 @@ _OF_CATALOGUE: Final = (
     *("R-waiting-fetches", "R-failed-update", "K5-end", "K6", "K7", "R8", "K14-core"),
     *("R-caught-up", "R11-removing", "K16"),
     *("K20-listener", "K27-listeners", "K-cleaning", "K-cleaning-pause"),
-    *("W3-remembered", "K31"),
+    *("W3-remembered", "K31", "K28-inside", "K29-name", "R26", "W-proven", "K33-read", "R14-roll"),
+    *("K31-once", "R18", "K31-behind"),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

@@ -27,6 +27,8 @@ _OPERATIONS: Final = {
 _TORN: Final = CrashModel(sector_size_bytes=SECTOR_BYTES)
 _IN_ORDER: Final = CrashModel(sector_size_bytes=SECTOR_BYTES, ordered_writes=True, ordered_names=True)
 _MAX_SKIPPED: Final = 6
+_BYTES_LEFT: Final = 100
+"""A write on a full disk writes so many bytes for each operation that had room before."""
 
 
 @attrs.define
@@ -94,7 +96,13 @@ class SimulatedDisk:
         skip = choices.number(0, _MAX_SKIPPED, "fault-skip", self._id)
         if kind == "disk-full":
             self.free()
-            self._full = PlannedFault(skip=skip, is_full=True, is_lasting=True, on_strike=self._found_full)
+            self._full = PlannedFault(
+                skip=skip,
+                is_full=True,
+                is_lasting=True,
+                written_bytes=skip * _BYTES_LEFT,
+                on_strike=self._found_full,
+            )
             self.files.faults.append(self._full)
             return
         operation = choices.pick(_OPERATIONS[kind], "fault-operation", self._id)

@@ -16,6 +16,7 @@ from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import LogAppendInfo, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.storage.log.appendable_log import Flush
@@ -25,6 +26,8 @@ from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.disks.naive_files import kind_of
+from raftlog.testing.simulator.violation import check
 
 
 def content_of(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
@@ -153,12 +156,16 @@ class WatchedFileLog(FileLog):
             with watched.quietly():
                 content = content_of(self, snapshot_id)
             watched.witness.snapshot_taken(watched.ledger, snapshot_id, content)
+            watched.witness.proved(watched.ledger, self._high_watermark)
 
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
         """Prepare ``truncate_to_latest_snapshot``."""
 
         def note(watched: Watched, is_done: bool) -> None:
             if is_done:
+                with watched.quietly():
+                    names = [each for each in self._file_system.list(self._directory) if kind_of(each) is FileKind.LOG]
+                check(len(names) == 1, "restarts-leave-nothing", "{}: {}", watched.ledger.key, names)
                 watched.witness.restarted(watched.ledger, self._start_offset)
                 watched.witness.snapshots_kept(watched.ledger, self._snapshot_ids)
 
