@@ -85,6 +85,7 @@ KILLERS: Final = (
     Killer("durable-records-are-kept", "flush-without-sync", 20, first=2),
     Killer("disk-damage-is-found", "damage-is-torn", 20, first=29),
     Killer("votes-are-kept", "vote-without-sync", 20, first=2),
+    Killer("votes-have-room", "S-reserve", 20, first=2),
     Killer("a-sound-directory-opens", "leftovers-are-refused", 20, first=2),
     Killer("lost-votes-stay-lost", "W3-remembered", 60, first=101),
     Killer("starts-finish-restarts", "K31", 40, first=5),

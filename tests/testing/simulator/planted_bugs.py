@@ -339,7 +339,7 @@ _OF_CATALOGUE: Final = (
     *("R-caught-up", "R11-removing", "K16"),
     *("K20-listener", "K27-listeners", "K-cleaning", "K-cleaning-pause"),
     *("W3-remembered", "K31", "K28-inside", "K29-name", "R26", "W-proven", "K33-read", "R14-roll"),
-    *("K31-once", "R18", "K31-behind"),
+    *("K31-once", "R18", "K31-behind", "S-reserve"),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

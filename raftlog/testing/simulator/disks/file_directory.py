@@ -37,6 +37,7 @@ from raftlog.testing.simulator.disks.naive_files import (
     whole_in,
 )
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
+from raftlog.testing.simulator.disks.vote_room import VoteRoom
 from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedElectionState, WatchedFileLog, content_of
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import VoterSet
@@ -153,7 +154,8 @@ class FileDirectory:
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None
         log.watch(self._watched)
-        self.log, self.election_state = log, WatchedElectionState(store, self._watched)
+        room = VoteRoom(ledger, self.disk, PATH)
+        self.log, self.election_state = log, WatchedElectionState(store, self._watched, room)
         self._is_open, self._is_damaged, self._is_torn = True, False, False
 
     # Crashes

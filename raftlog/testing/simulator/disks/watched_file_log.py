@@ -27,6 +27,7 @@ from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.disks.naive_files import kind_of
+from raftlog.testing.simulator.disks.vote_room import VoteRoom
 from raftlog.testing.simulator.violation import check
 
 
@@ -202,14 +203,16 @@ class WatchedElectionState:
     Args:
         store: of the states.
         watched: whom to tell.
+        room: watches the reserve of the directory; None if nobody does.
 
     Attributes:
         requested: the last state that was to be written in this run; None before the first.
     """
 
-    def __init__(self, store: QuorumStateStore, watched: Watched) -> None:
+    def __init__(self, store: QuorumStateStore, watched: Watched, room: VoteRoom | None = None) -> None:
         self._store = store
         self._watched = watched
+        self._room = room
         self._work: DiskWork[Any] | None = None
         self.requested: QuorumStateData | None = None
 
@@ -226,13 +229,21 @@ class WatchedElectionState:
     def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
         """Prepare to make a state durable."""
         work = self._store.prepare_write(state)
+        self._look_at_room()
         self.requested = state
         watched = self._watched
         self._work = work.add(DiskStep(lambda: watched.witness.stored(watched.ledger, state)))
+        if self._room is not None:
+            work.precede(DiskStep(self._room.storing)).add(DiskStep(self._room.stored))
         return work
+
+    def _look_at_room(self) -> None:
+        if self._room is not None and self._work is not None:
+            self._room.ended(self._work)
 
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
         if self._work is not None:
             self._work.end(LogDirectoryError("the process has ended"))
+            self._look_at_room()
             self._work = None
