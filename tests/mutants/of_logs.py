@@ -174,6 +174,7 @@ def _counting_before_the_sync(right: Wrong) -> Wrong:
 
 def _cut_without_sync(right: Wrong) -> Wrong:
     def cut_file(segment: Any, position: int) -> None:
+        segment._indexes.drop_files()
         segment.file.truncate(position)
 
     return cut_file

@@ -408,7 +408,7 @@ class Machine:
         """Send a response to the machine that has sent the request."""
         envelope, name = effect.token, _name_of(effect.token)
         process.dialogue.answered(name, effect.message)
-        process.leadership.answered(name, effect.message)
+        process.leadership.answered(name, effect.message, self._core_ms(process))
         if not isinstance(envelope, Envelope):
             return
         self._promises.response_sent(self.directory.ledger, envelope.request, effect.message)

@@ -182,7 +182,7 @@ class ReplicaProcess:
             check(refusal is None, "refusals-end", "{} has taken records, and says: {}", self.directory.ledger, refusal)
 
     def check_voter_history(self) -> None:
-        """Check the voters that the replica has found in its log, if the log or they have changed."""
+        """Check the voters that the replica has found in its log, and its start, if the log or they have changed."""
         machine, ledger = self._driver.machine, self.directory.ledger
         last, start = ledger.voter_sets[-1].offset, machine.start_offset
         seen = last, len(ledger.voter_sets), machine.changes, start, ledger.levels[-1]
@@ -190,6 +190,9 @@ class ReplicaProcess:
             self._seen_voters = seen
             found = [NamedVoters(each.offset, each.value.voter_keys) for each in machine.voter_sets()]
             check_voter_history(ledger, start, found, int(machine.last_kraft_version))
+            log_start = self.directory.log.start_offset
+            is_kept = log_start == ledger.start_offset
+            check(is_kept, "log-start-is-kept", "{}: {}, not {}", ledger.key, log_start, ledger.start_offset)
 
     def check_cleaning(self, core_ms: int) -> None:
         """Check that the log is cleaned in time."""

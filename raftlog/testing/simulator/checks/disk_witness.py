@@ -158,6 +158,12 @@ class DiskWitness:
         assert end_offset == ledger.end_offset
         self.synced(ledger, end_offset)
 
+    def proved(self, ledger: Ledger, high_watermark: int) -> None:
+        """Note a high watermark that a log has by its snapshots: its own records below it must be committed."""
+        last = ledger.batch_before(high_watermark)
+        is_committed = last is None or self.history.is_committed(last)
+        check(is_committed, "high-watermark-is-committed", "{}: {} by a snapshot: {}", ledger.key, high_watermark, last)
+
     # Snapshots
 
     def fetching(self, ledger: Ledger, snapshot_id: OffsetAndEpoch) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from raftlog.records.batches.batch import read_batch
+from raftlog.records.batches.batch import CRC_START, RecordBatch, read_batch
+from raftlog.records.checksum import crc32c
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
@@ -34,10 +36,11 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
 )
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
-from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
 from raftlog.testing.simulator.violation import check
 from raftlog.uuid_text import ZERO_UUID
 
+_LENGTH_POSITION: Final = 8
 _NO_EPOCH: Final = -1
 _NO_ID: Final = -1
 
@@ -127,6 +130,8 @@ class PromiseCheck:
         if isinstance(response, FetchResponse) and response.responses:
             served = response.responses[0].partitions[0]
             self._check_high_watermark(sender, served.high_watermark)
+            if isinstance(request, FetchRequest) and served.records:
+                _check_records(sender, request.topics[0].partitions[0].fetch_offset, served.records)
             _check_held(sender, served.records)
         elif isinstance(response, DescribeQuorumResponse) and response.topics:
             self._check_high_watermark(sender, response.topics[0].partitions[0].high_watermark)
@@ -168,6 +173,19 @@ class PromiseCheck:
             last = sender.batch_before(sender.durable_end)
             known = max(known, last.epoch if last is not None else 0)
         check(epoch <= known, "stored-before-sent", "{} names epoch {}", sender, epoch)
+
+
+def _check_records(sender: Ledger, fetch_offset: int, records: bytes | memoryview) -> None:
+    """Check that a replica sends what its log was given, byte by byte. The last batch may be cut off."""
+    held, start, index = memoryview(records), 0, sender.index_of(fetch_offset)
+    while len(held) - start >= BATCH_OVERHEAD:
+        size = LOG_OVERHEAD + int.from_bytes(held[start + _LENGTH_POSITION : start + LOG_OVERHEAD])
+        batch = RecordBatch(held[start : start + size] if size >= BATCH_OVERHEAD else held[start:])
+        given = sender.batches[index] if index < len(sender.batches) else None
+        is_whole = batch.size_bytes < size or crc32c(batch.buffer[CRC_START:]) == batch.crc
+        is_given = is_whole and given == StoredBatch.of(batch)
+        check(is_given, "fetched-batches-are-stored", "{} sends {}, and was given {}", sender.key, batch, given)
+        start, index = start + size, index + 1
 
 
 def _check_candidate(candidate: Ledger, asked: VoteRequestPartitionData) -> None:

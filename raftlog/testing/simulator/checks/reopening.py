@@ -30,6 +30,7 @@ class FoundLog:
         high_watermark: at the start.
         quarantine_end: up to where, exclusive, the log was durable, if it is in quarantine; 0 if it is not.
         snapshots: the content of those that it lists.
+        told: what its report says was lost, set aside or left out, as lines of text.
     """
 
     start_offset: int
@@ -38,6 +39,7 @@ class FoundLog:
     high_watermark: int
     quarantine_end: int
     snapshots: Mapping[OffsetAndEpoch, bytes]
+    told: Sequence[str] = ()
 
 
 def check_log(
@@ -52,6 +54,8 @@ def check_log(
         truncating_to: where a truncation that was under way would have cut it; None if none was.
         is_damaged: whether the disk was damaged, or has returned wrong bytes, since the log was opened before.
     """
+    if not is_damaged:
+        _check_sound(ledger, found)
     ledger.high_watermark = found.high_watermark
     new = [each for each in found.snapshots if each not in ledger.snapshots]
     for snapshot_id in sorted(new):
@@ -81,8 +85,38 @@ def check_log(
     check(is_finished, "starts-finish-restarts", "{} ends at {}, and has {}", ledger.key, found.end_offset, last)
     if found.quarantine_end > ledger.end_offset:
         ledger.quarantine_end = max(ledger.quarantine_end, found.quarantine_end)
+    _check_high_watermark(witness, ledger, found)
     witness.reopened(ledger, found.end_offset, found.high_watermark)
     return lost
+
+
+def _check_sound(ledger: Ledger, found: FoundLog) -> None:
+    """Check what an open says of a disk that was not damaged: it starts as late as before, and has the snapshots.
+
+    Snapshots below the log start, or before the one that it is at, may be deleted if there is a later one. A report
+    names no damage where there is none; in quarantine it may still tell what was lost before.
+    """
+    start = found.start_offset
+    check(start >= ledger.start_offset, "log-start-is-kept", "{}: {} after {}", ledger.key, start, ledger.start_offset)
+    for each in set(ledger.snapshots).difference(found.snapshots):
+        is_old = any(each < other and min(each.offset + 1, other.offset) <= start for other in found.snapshots)
+        check(is_old, "snapshots-are-kept", "{}: {} is gone, log start {}", ledger.key, each, start)
+    is_true = not found.told or ledger.is_quarantined
+    check(is_true, "reports-are-true", "{} was not damaged, and says {}", ledger.key, found.told)
+
+
+def _check_high_watermark(witness: DiskWitness, ledger: Ledger, found: FoundLog) -> None:
+    """Check the high watermark of a log that was opened: it has committed records only, and all that snapshots prove.
+
+    A snapshot proves what is before its end if the log has a record of its epoch there.
+    """
+    high_watermark = found.high_watermark
+    witness.proved(ledger, high_watermark)
+    for each in found.snapshots:
+        is_ahead = found.start_offset < each.offset <= found.end_offset and each.offset > high_watermark
+        proven = ledger.batch_before(each.offset) if is_ahead else None
+        is_other = proven is None or proven.epoch != each.epoch
+        check(is_other, "high-watermark-is-proven", "{}: {}, with snapshot {}", ledger.key, high_watermark, each)
 
 
 def _move_start(witness: DiskWitness, ledger: Ledger, found: FoundLog, *, is_damaged: bool) -> None:

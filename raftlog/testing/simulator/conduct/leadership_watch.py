@@ -39,10 +39,13 @@ class _Touch:
         heard_ms: the last time, whatever it asked for.
         steady_ms: since when it has never been silent for longer than a new voter may be.
         served_ms: when its last request came that was answered without an error.
+        noted_ms: when it was heard, or answered without an error, the last time: a leader looks at a Fetch that waits
+            once more as it answers it, and the replica has been in touch until then.
     """
 
     heard_ms: int
     steady_ms: int
+    noted_ms: int
     served_ms: int = _NEVER
 
 
@@ -93,18 +96,18 @@ class LeadershipWatch:
         self._waiting[name] = key, core_ms
         touch = leading.touches.get(key)
         if touch is None:
-            leading.touches[key] = _Touch(core_ms, core_ms)
+            leading.touches[key] = _Touch(core_ms, core_ms, core_ms)
             return
-        if core_ms - touch.heard_ms > self._lag_ms:
+        if core_ms - touch.noted_ms > self._lag_ms:
             touch.steady_ms = core_ms
-        touch.heard_ms = core_ms
+        touch.heard_ms = touch.noted_ms = core_ms
 
-    def answered(self, name: Hashable, response: object) -> None:
-        """Note that a request was answered."""
+    def answered(self, name: Hashable, response: object, core_ms: int) -> None:
+        """Note that a request was answered, at a time by the leader's clock."""
         waited = self._waiting.pop(name, None) if self._waiting else None
         if waited is not None and self._leading is not None and _is_served(response):
             touch = self._leading.touches[waited[0]]
-            touch.served_ms = max(touch.served_ms, waited[1])
+            touch.served_ms, touch.noted_ms = max(touch.served_ms, waited[1]), core_ms
 
     # What it does
 
@@ -194,7 +197,7 @@ class LeadershipWatch:
             return
         for key in voters - before:
             touch = leading.touches.get(key)
-            is_near = touch is not None and core_ms - touch.heard_ms <= self._lag_ms + writing_ms
+            is_near = touch is not None and core_ms - touch.noted_ms <= self._lag_ms + writing_ms
             is_steady = touch is not None and core_ms - touch.steady_ms >= self._stable_ms
             check(is_near and is_steady, "new-voters-keep-up", "{} is added at {}: {}", key, core_ms, touch)
         since_ms = core_ms - self._timeout_ms - writing_ms

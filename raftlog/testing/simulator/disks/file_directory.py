@@ -10,26 +10,34 @@ never synced, so a crash may take it, and the damage of a batch above the recove
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from raftlog.errors import RaftLogError
+from raftlog.errors import RaftLogError, TruncationBelowHighWatermarkError
 from raftlog.log.replicated_log import Isolation
 from raftlog.log.retention import Retention
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, load_durable_point
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME
+from raftlog.storage.recovery.recovery_report import ActionKind
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state
-from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.crash_states import DiskState
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
-from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
 from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.damage import damage_disk
 from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
+from raftlog.testing.simulator.disks.naive_files import (
+    check_settled,
+    check_witnessed,
+    durable_end_in,
+    whole_in,
+)
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
+from raftlog.testing.simulator.disks.vote_room import VoteRoom
 from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedElectionState, WatchedFileLog, content_of
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import VoterSet
@@ -42,6 +50,9 @@ _SEGMENT_BYTES: Final = 6_000
 _STEPS_OF_WORK: Final = 12
 _STEPS_OF_RECOVERY: Final = 100
 _RECOVERY_CRASHES: Final = 0.15
+_OPENS_PER_CHECK: Final = 2
+"""So seldom what an open leaves is opened a second time: that takes as long as the open."""
+_LOSSES: Final = frozenset({ActionKind.LOST, ActionKind.SET_ASIDE, ActionKind.IGNORED})
 _MARK_PATH: Final = f"{PATH}/{FLUSH_MARK_NAME}"
 
 
@@ -89,6 +100,7 @@ class FileDirectory:
             retention_ms=retention.max_age_ms,
             recovery_point_interval_bytes=_SEGMENT_BYTES // 2,
         )
+        self._opens = 0
         self._is_damaged = self._is_torn = self.was_damaged = self._is_open = False
         self._watched = Watched(witness, self.ledger, self.disk.quietly)
         self._requested: QuorumStateData | None = None
@@ -114,7 +126,7 @@ class FileDirectory:
         try:
             self._open()
         except RaftLogError as error:
-            may_fail = self.has_failed or self._is_damaged
+            may_fail = self.has_failed or (self._is_damaged and isinstance(error, TruncationBelowHighWatermarkError))
             check(may_fail, "a-sound-directory-opens", "{}: {}", self.ledger.key, error)
             self.ledger.is_refused = not self.has_failed
             return f"{type(error).__name__}: {error}"
@@ -123,20 +135,27 @@ class FileDirectory:
     def _open(self) -> None:
         """Open log and election state, and check what they have."""
         files, ledger = self.disk.files, self.ledger
+        if not (self._is_damaged or self.has_failed or ledger.needs_others):
+            check_witnessed(files.state(), PATH, ledger)
         log = WatchedFileLog.open(files, PATH, self._config)
         store = open_quorum_state(files, PATH, log)
-        with self.disk.quietly():
-            found = _found_in(log)
         is_damaged = self._is_damaged or self.has_failed
+        with self.disk.quietly():
+            found = _found_in(log, is_torn=self._is_torn)
+            if not is_damaged and found.quarantine_end == 0 and self._opens % _OPENS_PER_CHECK == 0:
+                check_settled(files.state(), PATH, self._config, ledger)
+        self._opens += 1
         opened = store.state, self._requested
         check_state(self.witness, ledger, *opened, may_vote=store.may_vote, is_damaged=is_damaged)
         is_forgotten = ledger.is_vote_lost and store.may_vote and not is_damaged
         check(not is_forgotten, "lost-votes-stay-lost", "{} may vote again, with {}", ledger.key, store.state)
         ledger.is_vote_lost, ledger.is_refused = not store.may_vote, False
+        self._found = found
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None
         log.watch(self._watched)
-        self.log, self.election_state = log, WatchedElectionState(store, self._watched)
+        room = VoteRoom(ledger, self.disk, PATH)
+        self.log, self.election_state = log, WatchedElectionState(store, self._watched, room)
         self._is_open, self._is_damaged, self._is_torn = True, False, False
 
     # Crashes
@@ -196,7 +215,7 @@ class FileDirectory:
         changed = {_MARK_PATH: self.disk.before.get(_MARK_PATH, b"")}
         changed |= {path: data[: max(0, len(data) - lost)] for path, data, _ in state if path == last and data}
         after = tuple((path, changed.get(path, data), is_only) for path, data, is_only in state)
-        known_end = load_durable_point(MemoryFileSystem(after), PATH).durable_end_offset
+        known_end = durable_end_in(after, PATH)
         if known_end is None or known_end < self.ledger.durable_end:
             return
         self.disk.replace_state(after)
@@ -213,11 +232,35 @@ class FileDirectory:
         self._counts[damaged.kind] += 1
         self.disk.replace_state(damaged.state)
         self._is_damaged = self.was_damaged = True
+        before = self.ledger.start_offset, list(self.ledger.batches)
         self._reopen()
+        if self._is_open:
+            self._check_losses(damaged.state, *before)
         return damaged.words
 
+    def _check_losses(self, state: DiskState, start_offset: int, batches: Sequence[StoredBatch]) -> None:
+        """Check what an open has dropped of a damaged disk: what it drops at the start it tells, and no sound record.
 
-def _found_in(log: WatchedFileLog) -> FoundLog:
+        Args:
+            state: the files after the damage.
+            start_offset: of the log before the damage.
+            batches: of the log before the damage.
+        """
+        found, key = self._found, self.ledger.key
+        if found.start_offset <= start_offset:
+            return
+        is_told = bool(found.told)
+        check(is_told, "losses-are-told", "{} starts at {} after {}", key, found.start_offset, start_offset)
+        whole = whole_in(state, batches)
+        is_begun = bool(whole) and whole[0] == batches[0]
+        later = [each for each in whole if each.next_offset > found.start_offset]
+        left = [each for each in later if self.witness.history.is_committed(each)]
+        is_kept = not (is_begun and left) or bool(found.batches)
+        check(is_kept, "losses-are-told", "{} restarts at {}, and has {}", key, found.start_offset, left)
+
+
+def _found_in(log: WatchedFileLog, *, is_torn: bool) -> FoundLog:
+    told = [str(each) for each in log.recovery.actions if each.kind in _LOSSES]
     quarantine, end_offset = log.quarantine, log.end_offset.offset
     return FoundLog(
         start_offset=log.start_offset,
@@ -226,4 +269,5 @@ def _found_in(log: WatchedFileLog) -> FoundLog:
         high_watermark=log.high_watermark.offset,
         quarantine_end=0 if quarantine is None else quarantine.durable_end_offset,
         snapshots={each: content_of(log, each) for each in log.snapshot_ids},
+        told=told if quarantine is None or is_torn else [*told, quarantine.reason],
     )

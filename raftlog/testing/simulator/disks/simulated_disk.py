@@ -8,6 +8,8 @@ from typing import Final
 
 import attrs
 
+from raftlog.records.files.file_names import FileKind
+from raftlog.storage.state.quorum_state_store import COPY_NAMES, RESERVE_NAME
 from raftlog.testing.file_system.crash_states import CrashModel, DiskState
 from raftlog.testing.file_system.faults import Fault, Operation, Step
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -27,6 +29,9 @@ _OPERATIONS: Final = {
 _TORN: Final = CrashModel(sector_size_bytes=SECTOR_BYTES)
 _IN_ORDER: Final = CrashModel(sector_size_bytes=SECTOR_BYTES, ordered_writes=True, ordered_names=True)
 _MAX_SKIPPED: Final = 6
+_SMALL_FILES: Final = frozenset((RESERVE_NAME, FileKind.QUORUM_STATE.value, *COPY_NAMES))
+_BYTES_LEFT: Final = 100
+"""A write on a full disk writes so many bytes for each operation that had room before."""
 
 
 @attrs.define
@@ -43,6 +48,33 @@ class PlannedFault(Fault):
         return is_struck
 
 
+@attrs.define
+class FullDisk(PlannedFault):
+    """A full disk. The reserve of election states takes a block, which is room for any of their files once it is gone.
+
+    Attributes:
+        free_blocks: None until the reserve is removed.
+    """
+
+    free_blocks: int | None = attrs.field(default=None, init=False)
+
+    def strikes(self, step: Step) -> bool:
+        """Return whether an operation finds no room, and tell."""
+        name = step.path.rpartition("/")[2]
+        file = name.removesuffix(".tmp")
+        if step.operation is Operation.REMOVE and name == RESERVE_NAME:
+            self.free_blocks = (self.free_blocks or 0) + 1
+        if self.free_blocks is None or not (file in _SMALL_FILES or step.operation is Operation.SYNC_DIRECTORY):
+            return PlannedFault.strikes(self, step)
+        if step.operation is Operation.WRITE:
+            if not self.free_blocks:
+                return PlannedFault.strikes(self, step)
+            self.free_blocks -= 1
+        elif step.operation is Operation.RENAME and file != RESERVE_NAME:
+            self.free_blocks += 1  # That of the file that it replaces.
+        return False
+
+
 class SimulatedDisk:
     """A disk with one file system.
 
@@ -53,13 +85,14 @@ class SimulatedDisk:
     Attributes:
         files: the file system. A crash replaces it.
         has_failed: whether a fault has struck since ``forget_faults``, or may strike at any time: the disk is full.
+        has_erred: whether another fault has struck than that the disk is full, or every operation fails from now on.
     """
 
     def __init__(self, replica_id: int, counts: Counter[str]) -> None:
         self.files = MemoryFileSystem()
         self._id = replica_id
         self._counts = counts
-        self._has_struck = False
+        self._has_struck = self._has_erred = False
         self._full: Fault | None = None
         self._is_room_left = True
         self._misread: str | None = None
@@ -70,6 +103,11 @@ class SimulatedDisk:
     def has_failed(self) -> bool:
         """Whether a fault has struck since the faults were forgotten, or the disk is full."""
         return self._has_struck or self._full is not None
+
+    @property
+    def has_erred(self) -> bool:
+        """Whether a fault has struck that is not for lack of room, or all operations fail."""
+        return self._has_erred or any(each.is_lasting and not each.is_full for each in self.files.faults)
 
     @property
     def may_mislead(self) -> bool:
@@ -94,7 +132,13 @@ class SimulatedDisk:
         skip = choices.number(0, _MAX_SKIPPED, "fault-skip", self._id)
         if kind == "disk-full":
             self.free()
-            self._full = PlannedFault(skip=skip, is_full=True, is_lasting=True, on_strike=self._found_full)
+            self._full = FullDisk(
+                skip=skip,
+                is_full=True,
+                is_lasting=True,
+                written_bytes=skip * _BYTES_LEFT,
+                on_strike=self._found_full,
+            )
             self.files.faults.append(self._full)
             return
         operation = choices.pick(_OPERATIONS[kind], "fault-operation", self._id)
@@ -134,7 +178,7 @@ class SimulatedDisk:
     def forget_faults(self) -> None:
         """Let no planned error strike any more, except that a full disk stays full."""
         self.files.faults[:] = [] if self._full is None else [self._full]
-        self._has_struck = False
+        self._has_struck = self._has_erred = False
 
     def heal(self) -> None:
         """Let no fault that is planned strike any more."""
@@ -162,7 +206,7 @@ class SimulatedDisk:
 
     def _struck(self, kind: str) -> None:
         self._counts[kind] += 1
-        self._has_struck = True
+        self._has_struck = self._has_erred = True
 
     # The end of the machine
 
@@ -196,4 +240,4 @@ class SimulatedDisk:
         if self._full is not None:
             files.faults.append(self._full)
         self._misread = None
-        self._has_struck = False
+        self._has_struck = self._has_erred = False

@@ -148,6 +148,7 @@ class SimulatedLog(MemoryLog):
         super()._take_snapshot(snapshot_id)
         if snapshot_id in self._snapshots:
             self._witness.snapshot_taken(self._ledger, snapshot_id, self._snapshots[snapshot_id])
+            self._witness.proved(self._ledger, self._high_watermark)
 
     def _keep_snapshots(self, is_kept: Callable[[OffsetAndEpoch], bool]) -> None:
         super()._keep_snapshots(is_kept)

@@ -16,6 +16,7 @@ from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import LogAppendInfo, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.snapshot.raw import RawSnapshotWriter
@@ -27,6 +28,9 @@ from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter
+from raftlog.testing.simulator.disks.naive_files import kind_of
+from raftlog.testing.simulator.disks.vote_room import VoteRoom
+from raftlog.testing.simulator.violation import check
 
 
 def content_of(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
@@ -173,12 +177,16 @@ class WatchedFileLog(FileLog):
             with watched.quietly():
                 content = content_of(self, snapshot_id)
             watched.witness.snapshot_taken(watched.ledger, snapshot_id, content)
+            watched.witness.proved(watched.ledger, self._high_watermark)
 
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
         """Prepare ``truncate_to_latest_snapshot``."""
 
         def note(watched: Watched, is_done: bool) -> None:
             if is_done:
+                with watched.quietly():
+                    names = [each for each in self._file_system.list(self._directory) if kind_of(each) is FileKind.LOG]
+                check(len(names) == 1, "restarts-leave-nothing", "{}: {}", watched.ledger.key, names)
                 watched.witness.restarted(watched.ledger, self._start_offset)
                 watched.witness.snapshots_kept(watched.ledger, self._snapshot_ids)
 
@@ -217,14 +225,16 @@ class WatchedElectionState:
     Args:
         store: of the states.
         watched: whom to tell.
+        room: watches the reserve of the directory; None if nobody does.
 
     Attributes:
         requested: the last state that was to be written in this run; None before the first.
     """
 
-    def __init__(self, store: QuorumStateStore, watched: Watched) -> None:
+    def __init__(self, store: QuorumStateStore, watched: Watched, room: VoteRoom | None = None) -> None:
         self._store = store
         self._watched = watched
+        self._room = room
         self._work: DiskWork[Any] | None = None
         self.requested: QuorumStateData | None = None
 
@@ -241,13 +251,21 @@ class WatchedElectionState:
     def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
         """Prepare to make a state durable."""
         work = self._store.prepare_write(state)
+        self._look_at_room()
         self.requested = state
         watched = self._watched
         self._work = work.add(DiskStep(lambda: watched.witness.stored(watched.ledger, state)))
+        if self._room is not None:
+            work.precede(DiskStep(self._room.storing)).add(DiskStep(self._room.stored))
         return work
+
+    def _look_at_room(self) -> None:
+        if self._room is not None and self._work is not None:
+            self._room.ended(self._work)
 
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
         if self._work is not None:
             self._work.end(LogDirectoryError("the process has ended"))
+            self._look_at_room()
             self._work = None

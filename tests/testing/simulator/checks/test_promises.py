@@ -451,3 +451,36 @@ def test_a_voter_set_is_served_once_it_is_durable(
         promises.response_sent(ledger, fetch_request(TWO, 1, END), response)
     disks.sync(1)
     promises.response_sent(ledger, fetch_request(TWO, 1, END), response)
+
+
+@pytest.mark.parametrize(
+    ("fetch_offset", "records", "is_right"),
+    [
+        (0, b"", True),
+        (0, records_at(0, 1, 1), True),
+        (0, records_at(0, 1, 1) + records_at(1, 1, 1), True),
+        (1, records_at(1, 1, 1), True),
+        (0, records_at(0, 1, 1) + records_at(1, 1, 1)[:-1], True),
+        (0, records_at(0, 1, 1) + records_at(1, 1, 1)[:60], True),
+        (0, records_at(0, 1, 1) + records_at(1, 2, 1)[:-1], False),
+        (0, records_at(1, 1, 1), False),
+        (0, records_at(0, 2, 1), False),
+        (0, records_at(0, 1, 2), False),
+        (0, records_at(0, 1, 1)[:-1] + b"?", False),
+        (0, bytes(100), False),
+        (0, records_at(0, 1, 1) + records_at(1, 1, 1) + records_at(2, 1, 1), False),
+    ],
+)
+def test_a_fetch_gets_what_the_log_was_given(
+    disks: QuorumDisks, promises: PromiseCheck, fetch_offset: int, records: bytes, *, is_right: bool
+) -> None:
+    """From the offset on that was asked for, byte by byte; the last batch may be cut off."""
+    store(disks, leader_epoch=1, leader_id=1)
+    disks.append((1,), 1, 2)
+    request = fetch_request(TWO, 1, OffsetAndEpoch(fetch_offset, 1), high_watermark=0)
+    response = fetch_response(1, 1, records=records, high_watermark=0)
+    if is_right:
+        promises.response_sent(disks.ledgers[1], request, response)
+    else:
+        with pytest.raises(ViolationError, match="fetched-batches-are-stored"):
+            promises.response_sent(disks.ledgers[1], request, response)

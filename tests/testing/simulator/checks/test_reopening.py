@@ -152,7 +152,7 @@ def test_a_snapshot_that_covers_the_log_start_is_lost(is_damaged: bool) -> None:
         return
     with pytest.raises(ViolationError) as caught:
         check_log(known.witness, ledger, found, None, is_damaged=False)
-    assert caught.value.invariant == "log-start-is-covered"
+    assert caught.value.invariant == "snapshots-are-kept"
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
@@ -223,8 +223,104 @@ def test_no_snapshot_is_ahead_of_the_log(
     snapshots = {OffsetAndEpoch(6, 1): b""}
     ledger.snapshots = tuple(snapshots)
     found = attrs.evolve(log_with(batches(end_offset), quarantine_end=quarantine_end), snapshots=snapshots)
+    found = attrs.evolve(found, high_watermark=end_offset)
     if is_right:
         assert check_log(known.witness, ledger, found, None, is_damaged=is_damaged) == 0
     else:
         with pytest.raises(ViolationError, match="starts-finish-restarts"):
             check_log(known.witness, ledger, found, None, is_damaged=is_damaged)
+
+
+def with_snapshot(offset: int, high_watermark: int, start: int = 0) -> tuple[QuorumDisks, FoundLog]:
+    """Return six committed batches, a snapshot at an offset, and the log as an open finds it."""
+    known = disks()
+    known.lead(1, 1)
+    known.sync(1)
+    snapshots = {OffsetAndEpoch(offset, 1): b""}
+    known.ledgers[1].snapshots = tuple(snapshots)
+    found = attrs.evolve(log_with(batches(6 - start, start), start=start), snapshots=snapshots)
+    return known, attrs.evolve(found, high_watermark=high_watermark)
+
+
+@pytest.mark.parametrize(("high_watermark", "is_right"), [(0, False), (3, False), (4, True), (5, True), (6, True)])
+def test_a_snapshot_proves_what_is_committed(high_watermark: int, is_right: bool) -> None:
+    """The high watermark of a log that was opened is not below the end of a snapshot of this log."""
+    known, found = with_snapshot(4, high_watermark)
+    if is_right:
+        assert check_log(known.witness, known.ledgers[1], found, None, is_damaged=False) == 0
+    else:
+        with pytest.raises(ViolationError, match="high-watermark-is-proven"):
+            check_log(known.witness, known.ledgers[1], found, None, is_damaged=False)
+
+
+def test_a_snapshot_of_another_epoch_proves_nothing() -> None:
+    """The log may have parted from it before."""
+    known, found = with_snapshot(4, 0)
+    snapshots = {OffsetAndEpoch(4, 2): b""}
+    known.ledgers[1].snapshots = tuple(snapshots)
+    found = attrs.evolve(found, snapshots=snapshots)
+    assert check_log(known.witness, known.ledgers[1], found, None, is_damaged=False) == 0
+
+
+def test_what_a_snapshot_proves_must_be_committed() -> None:
+    """A high watermark above records that are not committed is a violation."""
+    known = disks()
+    found = attrs.evolve(log_with(batches(6)), high_watermark=2)
+    with pytest.raises(ViolationError, match="high-watermark-is-committed"):
+        check_log(known.witness, known.ledgers[1], found, None, is_damaged=True)
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_log_start_is_kept(is_damaged: bool) -> None:
+    """Only damage brings back records below it."""
+    known, found = with_snapshot(4, 6)
+    known.ledgers[1].high_watermark = 6
+    known.witness.started_at(known.ledgers[1], 4)
+    if is_damaged:
+        check_log(known.witness, known.ledgers[1], found, None, is_damaged=True)
+        assert known.ledgers[1].start_offset == 0
+    else:
+        with pytest.raises(ViolationError, match="log-start-is-kept"):
+            check_log(known.witness, known.ledgers[1], found, None, is_damaged=False)
+
+
+@pytest.mark.parametrize(
+    ("left", "start", "is_damaged", "is_right"),
+    [
+        ((), 0, False, False),
+        ((), 0, True, True),
+        ((5,), 0, False, False),
+        ((5,), 3, False, False),
+        ((5,), 4, False, False),
+        ((5,), 5, False, True),
+        ((4,), 4, False, True),
+    ],
+)
+def test_a_snapshot_is_kept(left: Sequence[int], start: int, *, is_damaged: bool, is_right: bool) -> None:
+    """It may be deleted if it ends below the log start, and there is a later one."""
+    known, found = with_snapshot(4, 6, start)
+    ledger = known.ledgers[1]
+    ledger.voter_sets[0] = NamedVoters(-1, frozenset())
+    ledger.snapshots, ledger.high_watermark = (*ledger.snapshots, *(OffsetAndEpoch(each, 1) for each in left)), 6
+    found = attrs.evolve(found, snapshots={OffsetAndEpoch(each, 1): b"" for each in left})
+    if is_right:
+        check_log(known.witness, ledger, found, None, is_damaged=is_damaged)
+        assert ledger.snapshots == tuple(found.snapshots)
+    else:
+        with pytest.raises(ViolationError, match="snapshots-are-kept"):
+            check_log(known.witness, ledger, found, None, is_damaged=is_damaged)
+
+
+@pytest.mark.parametrize(
+    ("quarantine_end", "is_damaged", "is_right"), [(0, False, False), (0, True, True), (8, False, True)]
+)
+def test_a_report_is_true(quarantine_end: int, *, is_damaged: bool, is_right: bool) -> None:
+    """It names no damage of a disk that has none; in quarantine it may tell of the damage before."""
+    known, found = with_snapshot(4, 6)
+    known.ledgers[1].quarantine_end = quarantine_end
+    found = attrs.evolve(found, told=["lost"], quarantine_end=quarantine_end)
+    if is_right:
+        check_log(known.witness, known.ledgers[1], found, None, is_damaged=is_damaged)
+    else:
+        with pytest.raises(ViolationError, match="reports-are-true"):
+            check_log(known.witness, known.ledgers[1], found, None, is_damaged=is_damaged)

@@ -33,7 +33,7 @@ def leading(voters: int = 3) -> tuple[QuorumDisks, LeadershipWatch]:
 def fetch(watch: LeadershipWatch, key: ReplicaKey, at_ms: int, answer: object = SERVED) -> None:
     """Let a replica fetch, and be answered."""
     watch.received((key, at_ms), fetch_request(key, 1, END), at_ms)
-    watch.answered((key, at_ms), answer)
+    watch.answered((key, at_ms), answer, at_ms)
 
 
 @pytest.mark.parametrize(("voters", "others"), [(3, 1), (4, 2), (5, 2)])
@@ -88,7 +88,7 @@ def test_parts_of_a_snapshot_keep_a_leader() -> None:
     for error in (0, 98):
         _, watch = leading()
         watch.received("a", fetch_snapshot_request(key, 1, snapshot_id), 900)
-        watch.answered("a", fetch_snapshot_response(1, 1, snapshot_id, error=error))
+        watch.answered("a", fetch_snapshot_response(1, 1, snapshot_id, error=error), 900)
         if error:
             watch.settled(RESIGNED, 1000, has_failed=False)
         else:
@@ -135,6 +135,27 @@ def test_a_new_voter_has_kept_up(fetches_ms: list[int], now_ms: int, is_right: b
     else:
         with pytest.raises(ViolationError, match="new-voters-keep-up"):
             watch.settled(LEADING, now_ms, has_failed=False)
+
+
+@pytest.mark.parametrize(
+    ("answered_ms", "answer", "is_right"), [(500, SERVED, True), (100, SERVED, False), (500, REFUSED, False)]
+)
+def test_a_fetch_that_waits_is_no_gap(answered_ms: int, answer: object, is_right: bool) -> None:
+    """The leader looks at it again as it answers it: the replica has been in touch until then."""
+    disks, watch = leading()
+    fetch(watch, replica_key(4), 0)
+    watch.received("waits", fetch_request(replica_key(4), 1, END), 10)
+    watch.answered("waits", answer, answered_ms)
+    for at_ms in (700, 1000):
+        fetch(watch, replica_key(4), at_ms)
+    for each in (2, 3):
+        fetch(watch, replica_key(each), 1000)
+    disks.ledgers[1].voter_sets.append(NamedVoters(3, frozenset(map(replica_key, range(1, 5)))))
+    if is_right:
+        watch.settled(LEADING, 1000, has_failed=False)
+    else:
+        with pytest.raises(ViolationError, match="new-voters-keep-up"):
+            watch.settled(LEADING, 1000, has_failed=False)
 
 
 @pytest.mark.parametrize("in_touch", [(2,), (3,), (2, 3)])

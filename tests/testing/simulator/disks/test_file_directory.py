@@ -3,7 +3,9 @@
 
 import random
 from collections import Counter
+from typing import Any
 
+import attrs
 import pytest
 
 from raftlog.errors import OutOfSpaceError
@@ -216,6 +218,41 @@ def test_a_full_disk_cannot_be_opened_for_a_while() -> None:
     found.disk.free()
     assert found.open() is None
     assert (found.log.end_offset.offset, found.ledger.needs_others) == (3, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_right"),
+    [
+        ({"start_offset": 0, "told": ()}, True),
+        ({"start_offset": 2, "told": ()}, False),
+        ({"start_offset": 2}, True),
+        ({"start_offset": 2, "batches": ()}, False),
+        ({"start_offset": 5, "batches": ()}, True),
+    ],
+)
+def test_what_an_open_drops_of_a_damaged_disk(
+    change: dict[str, Any], is_right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later log start is told, and no snapshot replaces a log whose records after it are whole, and committed."""
+    found = filled(synced=5, unsynced=0)
+    monkeypatch.setattr(found.witness.history, "is_committed", lambda _: True)
+    found.exit(CALM, ())
+    state, batches = found.disk.files.state(), list(found.ledger.batches)
+    found._found = attrs.evolve(found._found, **{"told": ("lost",), **change})
+    if is_right:
+        found._check_losses(state, 0, batches)
+        return
+    with pytest.raises(ViolationError, match="losses-are-told"):
+        found._check_losses(state, 0, batches)
+
+
+def test_a_restart_may_drop_records_without_a_beginning() -> None:
+    """No leader could tell where the log agrees with its own."""
+    found = filled(synced=5, unsynced=0)
+    found.exit(CALM, ())
+    batches = [found.ledger.batches[0]._replace(epoch=7), *found.ledger.batches]
+    found._found = attrs.evolve(found._found, start_offset=2, told=("lost",), batches=())
+    found._check_losses(found.disk.files.state(), 0, batches)
 
 
 def test_a_sound_directory_must_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,23 @@ def test_a_full_disk_stays_full_through_a_crash() -> None:
     disk.files.open("file").append(b"x")
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_full_disk_has_room_for_a_part_of_a_write(seed: int) -> None:
+    """It is found full in the middle of a write: 100 bytes for each operation that had room before."""
+    disk, _ = disk_with_a_file()
+    disk.plan_error("disk-full", SeededChoices(random.Random(seed)))
+    file = disk.files.open("file")
+    size = file.size()
+    is_full = False
+    while not is_full:
+        try:
+            file.append(bytes(1000))
+        except OutOfSpaceError:
+            is_full = True
+    whole, part = divmod(file.size() - size, 1000)
+    assert part == 100 * whole
+
+
 @pytest.mark.parametrize("kind", MISREADS)
 def test_a_read_returns_wrong_bytes_once(kind: str) -> None:
     """Old bytes, or those of another place; the next read is right again."""

@@ -8,19 +8,22 @@ import pytest
 from hypothesis import given
 
 from raftlog.errors import OutOfSpaceError, StorageError
+from raftlog.invariants import present
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.log.retention import Retention
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state
 from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
-from raftlog.testing.contracts.made_batches import raft_batch
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.contracts.replicated_log import ReplicatedLogContract
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from raftlog.testing.log_stories import LogStory, log_stories
 from raftlog.testing.simulator.disks.simulated_log import SimulatedLog
 from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedElectionState, WatchedFileLog
+from raftlog.testing.simulator.violation import ViolationError
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 from tests.testing.simulator.disks.recorder import Recorder
 
@@ -164,3 +167,20 @@ def test_an_election_state_is_told_when_all_files_have_it() -> None:
     assert (harness.recorder.told, states.requested) == ([("stored", first)], second)
     states.end_work()
     assert states.state == first
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_restart_at_a_snapshot_leaves_no_old_segment(is_left: bool) -> None:
+    """One that is still there is a violation."""
+    harness = WatchedHarness(KEEP_ALL)
+    for offset in range(3):
+        harness.log.append_as_follower(raft_batch(offset, 1), 1)
+    with present(harness.log.create_snapshot_unchecked(OffsetAndEpoch(9, 2)), "a snapshot") as writer:
+        writer.append(snapshot_bytes(OffsetAndEpoch(9, 2)))
+        writer.freeze()
+    if is_left:
+        harness.files.open("log/00000000000000000003.log", create=True).close()
+        with pytest.raises(ViolationError, match="restarts-leave-nothing"):
+            harness.log.truncate_to_latest_snapshot()
+    else:
+        assert harness.log.truncate_to_latest_snapshot()
