@@ -446,11 +446,12 @@ def test_a_voter_set_is_served_once_it_is_durable(
     disks.append((1,), 1, count=4)
     ledger = disks.ledgers[1]
     ledger.voter_sets.append(NamedVoters(2, frozenset([ONE])))
+    request = fetch_request(TWO, 1, OffsetAndEpoch(served[0], 1))
     response = fetch_response(1, 1, records=b"".join(records_at(each, 1, 1) for each in served))
     with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="voter-sets-are-held"):
-        promises.response_sent(ledger, fetch_request(TWO, 1, END), response)
+        promises.response_sent(ledger, request, response)
     disks.sync(1)
-    promises.response_sent(ledger, fetch_request(TWO, 1, END), response)
+    promises.response_sent(ledger, request, response)
 
 
 @pytest.mark.parametrize(
