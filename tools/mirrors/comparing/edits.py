@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fewest edits that turn one sequence of numbers into another.
+
+Source: E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986. A negative number stands for one element
+that nobody knows, and equals any other.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from raftlog.tools.mirrors.comparing.rows import Int64s
+
+MOST_EDITS: Final = 400
+"""With more single insertions and deletions than these, sequences are not worth being told apart element by element:
+the time grows with their square."""
+WEIGHT: Final = 8
+_NO_COST: Final = 1 << 60
+
+
+@attrs.frozen
+class Edit:
+    """A place where the left sequence has other elements than the right one; one of the two ranges may be empty.
+
+    Attributes:
+        left_start: index of the first element of the left sequence that goes.
+        left_end: index after the last one.
+        right_start: index of the first element of the right sequence that comes instead.
+        right_end: index after the last one.
+    """
+
+    left_start: int
+    left_end: int
+    right_start: int
+    right_end: int
+
+    @property
+    def size(self) -> int:
+        """How many elements go and come."""
+        return self.left_end - self.left_start + self.right_end - self.right_start
+
+
+def find_edits(
+    left: Int64s, right: Int64s, *, most: int = MOST_EDITS, is_end_free: bool = False, is_start_free: bool = False
+) -> list[Edit] | None:
+    """Return the fewest edits, by ascending index; None if there are too many.
+
+    Before a free end, or after a free start, an element that comes weighs as much as ``WEIGHT`` that go: where the right
+    sequence has what the left one has a little further on, it is that element.
+
+    Args:
+        left: the one sequence.
+        right: the other one.
+        most: how many elements may go and come, free ones aside.
+        is_end_free: whether elements at the end of the left sequence may go for nothing: they make no edit.
+        is_start_free: whether elements at its beginning may. Not both.
+    """
+    if is_start_free:
+        found = find_edits(left[::-1], right[::-1], most=most, is_end_free=True)
+        return found and [_reversed(each, len(left), len(right)) for each in reversed(found)]
+    start = equal_prefix(left, right)
+    end = 0 if is_end_free else equal_prefix(left[start:][::-1], right[start:][::-1])
+    middle, other = left[start : len(left) - end].tolist(), right[start : len(right) - end].tolist()
+    if is_end_free and len(middle) > len(other) + most:
+        middle = middle[: len(other) + most]
+    trace = _trace(middle, other, most, is_end_free=is_end_free)
+    if trace is None:
+        return None
+    found = [_shifted(each, start, start) for each in _edits_of(trace)]
+    return _together(found, left.tolist(), right.tolist()) if len(found) > 1 else found
+
+
+def equal_prefix(left: Int64s, right: Int64s) -> int:
+    """Return how many elements are equal from the beginning on."""
+    size = min(len(left), len(right))
+    left, right = left[:size], right[:size]
+    differs = np.flatnonzero((left != right) & (left >= 0) & (right >= 0))
+    return int(differs[0]) if len(differs) else size
+
+
+def _shifted(edit: Edit, left: int, right: int) -> Edit:
+    return Edit(edit.left_start + left, edit.left_end + left, edit.right_start + right, edit.right_end + right)
+
+
+def _reversed(edit: Edit, left_size: int, right_size: int) -> Edit:
+    return Edit(
+        left_size - edit.left_end,
+        left_size - edit.left_start,
+        right_size - edit.right_end,
+        right_size - edit.right_start,
+    )
+
+
+def _trace(left: Sequence[int], right: Sequence[int], most: int, *, is_end_free: bool) -> list[dict[int, int]] | None:
+    """Return, for each number of edits, how far the left sequence is used on each diagonal; the last one is the end.
+
+    The diagonal of a place is its index in the left sequence minus that in the right one.
+    """
+    left_size, right_size = len(left), len(right)
+    furthest = {1: 0}
+    trace: list[dict[int, int]] = []
+    best, least = None, _NO_COST
+    for count in range(min(most, left_size + right_size) + 1):
+        reached: dict[int, int] = {}
+        for diagonal in range(-count, count + 1, 2):
+            below, above = furthest.get(diagonal - 1, -1), furthest.get(diagonal + 1, -1)
+            at = above if above > below else below + 1
+            other = at - diagonal
+            if at < 0 or at > left_size or other < 0 or other > right_size:
+                continue
+            while at < left_size and other < right_size and _are_equal(left[at], right[other]):
+                at, other = at + 1, other + 1
+            reached[diagonal] = at
+            if other == right_size and (is_end_free or at == left_size):
+                come = (count - diagonal) // 2
+                cost = count + (WEIGHT - 1) * come if is_end_free else count
+                if cost < least:
+                    best, least = [*trace, {diagonal: at}], cost
+        if least <= count + 1:
+            break
+        trace.append(reached)
+        furthest = reached
+    return best
+
+
+def _are_equal(left: int, right: int) -> bool:
+    return left == right or left < 0 or right < 0
+
+
+def _edits_of(trace: list[dict[int, int]]) -> list[Edit]:
+    """Walk a trace back from its end, and join edits that touch."""
+    ((diagonal, at),) = trace[-1].items()
+    single = []
+    for count in range(len(trace) - 1, 0, -1):
+        furthest = trace[count - 1]
+        below, above = furthest.get(diagonal - 1, -1), furthest.get(diagonal + 1, -1)
+        if above > below:
+            diagonal, at = diagonal + 1, above
+            single.append(Edit(at, at, at - diagonal, at - diagonal + 1))
+        else:
+            diagonal, at = diagonal - 1, below
+            single.append(Edit(at, at + 1, at - diagonal, at - diagonal))
+    joined: list[Edit] = []
+    for each in reversed(single):
+        last = joined[-1] if joined else None
+        if last is not None and (last.left_end, last.right_end) == (each.left_start, each.right_start):
+            joined[-1] = Edit(last.left_start, each.left_end, last.right_start, each.right_end)
+        else:
+            joined.append(each)
+    return joined
+
+
+def _together(edits: list[Edit], left: Sequence[int], right: Sequence[int]) -> list[Edit]:
+    """Let edits touch where equal elements between allow it: one that goes and one that comes then are one change."""
+    joined: list[Edit] = []
+    for each in edits:
+        last = joined[-1] if joined else None
+        if last is None:
+            joined.append(each)
+            continue
+        gap = each.left_start - last.left_end
+        if _slide(each, left, right, gap) == gap:
+            joined[-1] = Edit(last.left_start, each.left_end - gap, last.right_start, each.right_end - gap)
+        elif len(joined) > 0 and _slide_on(last, left, right, gap) == gap:
+            joined[-1] = Edit(last.left_start + gap, each.left_end, last.right_start + gap, each.right_end)
+        else:
+            joined.append(each)
+    return joined
+
+
+def _slide(edit: Edit, left: Sequence[int], right: Sequence[int], most: int) -> int:
+    """Return by how many elements an edit can be made earlier, with the same result."""
+    sequence, start, end = _side(edit, left, right)
+    by = 0
+    while by < most and start < end and sequence[start - 1 - by] == sequence[end - 1 - by] >= 0:
+        by += 1
+    return by
+
+
+def _slide_on(edit: Edit, left: Sequence[int], right: Sequence[int], most: int) -> int:
+    """Return by how many elements an edit can be made later, with the same result."""
+    sequence, start, end = _side(edit, left, right)
+    by = 0
+    while by < most and start < end and sequence[start + by] == sequence[end + by] >= 0:
+        by += 1
+    return by
+
+
+def _side(edit: Edit, left: Sequence[int], right: Sequence[int]) -> tuple[Sequence[int], int, int]:
+    """Return the sequence that an edit is about, and where; nowhere if it is about both."""
+    if edit.left_start == edit.left_end:
+        return right, edit.right_start, edit.right_end
+    return (left, edit.left_start, edit.left_end) if edit.right_start == edit.right_end else (left, 0, 0)

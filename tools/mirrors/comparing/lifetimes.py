@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offset syncs, and the lifetimes of the task that wrote them.
+
+A task of MirrorMaker writes its syncs with one idempotent producer: another producer id is another lifetime. Within one
+both offsets rise. Where both fall for good, or one of them, a topic was made anew, or cut, while the task went on: that
+begins another part, too. A single sync that does not fit between its neighbours is bad, and nothing else.
+
+Source: MirrorSourceTask, OffsetSyncWriter.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from raftlog.tools.mirrors.comparing.differences import Difference, DifferenceKind, OffsetRange
+
+
+@attrs.frozen
+class Sync:
+    """One offset sync of a partition.
+
+    Attributes:
+        upstream: offset of a record of the source.
+        downstream: offset of the same record of the target.
+        producer_id: of the task that wrote it.
+        offset: of the sync, in its own topic.
+    """
+
+    upstream: int
+    downstream: int
+    producer_id: int
+    offset: int
+
+
+@attrs.frozen
+class Lifetime:
+    """What one task has mirrored, while both offsets rose.
+
+    Attributes:
+        syncs: the sound ones, by ascending offsets; at least one.
+        is_restart: whether another task went on here. Otherwise offsets have fallen while one task went on.
+    """
+
+    syncs: tuple[Sync, ...]
+    is_restart: bool = True
+
+    @property
+    def first(self) -> Sync:
+        """The first sync."""
+        return self.syncs[0]
+
+    @property
+    def last(self) -> Sync:
+        """The last sync."""
+        return self.syncs[-1]
+
+
+def find_lifetimes(
+    syncs: Sequence[Sync], source_end: int, target_end: int, holds: Callable[[Sync], bool]
+) -> tuple[tuple[Lifetime, ...], tuple[Difference, ...]]:
+    """Return the lifetimes of a partition's syncs, and the syncs that cannot be true.
+
+    Args:
+        syncs: of one partition, in the order of their topic.
+        source_end: the end of the source, exclusive.
+        target_end: the end of the target, exclusive.
+        holds: whether the two records that a sync names are equal, for two that cannot both be true.
+    """
+    lifetimes: list[Lifetime] = []
+    bad: list[Difference] = []
+    for _, group in itertools.groupby(syncs, key=lambda each: each.producer_id):
+        within = []
+        for each in group:
+            why = _out_of_bounds(each, source_end, target_end)
+            if why:
+                bad.append(_bad(each, why))
+            else:
+                within.append(each)
+        parts, outliers = _rising_parts(within, holds)
+        bad += [_bad(each, "it does not rise with the syncs beside it") for each in outliers]
+        lifetimes += [Lifetime(tuple(part), number == 0) for number, part in enumerate(parts)]
+    return tuple(lifetimes), tuple(sorted(bad, key=lambda each: each.sync))
+
+
+def _bad(sync: Sync, why: str) -> Difference:
+    source = OffsetRange(sync.upstream, sync.upstream + 1)
+    target = OffsetRange(sync.downstream, sync.downstream + 1)
+    return Difference(DifferenceKind.BAD_SYNC, source, target, sync=sync.offset, why=why)
+
+
+def _out_of_bounds(sync: Sync, source_end: int, target_end: int) -> str:
+    if sync.upstream < 0 or sync.downstream < 0:
+        return "an offset is negative"
+    if sync.upstream >= source_end:
+        return f"the source ends at offset {source_end} (exclusive)"
+    return f"the target ends at offset {target_end} (exclusive)" if sync.downstream >= target_end else ""
+
+
+def _rises(before: Sync, after: Sync) -> bool:
+    return before.upstream < after.upstream and before.downstream < after.downstream
+
+
+def _rising_parts(
+    syncs: Sequence[Sync], holds: Callable[[Sync], bool]
+) -> tuple[list[list[Sync]], list[Sync]]:
+    """Divide syncs where offsets fall for good; return the parts, and single syncs that fit into none of them."""
+    parts: list[list[Sync]] = []
+    outliers = []
+    for each, follower in itertools.zip_longest(syncs, syncs[1:]):
+        if not parts or _rises(parts[-1][-1], each):
+            parts = parts or [[]]
+            parts[-1].append(each)
+            continue
+        part = parts[-1]
+        is_outlier = follower is None or _rises(part[-1], follower)
+        is_better = len(part) == 1 or _rises(part[-2], each)
+        is_better = is_better and (follower is None or _rises(each, follower))
+        beside = follower or (part[-2] if len(part) > 1 else each)
+        is_truer = _doubt(each, beside, holds) < _doubt(part[-1], beside, holds)
+        if follower is None and 0 in (each.upstream, each.downstream) and holds(each) and not holds(part[-1]):
+            parts.append([each])
+        elif is_better and (is_truer or not is_outlier):
+            outliers.append(part.pop())
+            part.append(each)
+        elif is_outlier:
+            outliers.append(each)
+        else:
+            parts.append([each])
+    return parts, outliers
+
+
+def _doubt(sync: Sync, beside: Sync, holds: Callable[[Sync], bool]) -> tuple[bool, int]:
+    """Return what makes a sync less likely than another: its records differ, or its offsets are far apart."""
+    return not holds(sync), abs(sync.downstream - sync.upstream - beside.downstream + beside.upstream)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads two logs side by side."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from raftlog.tools.mirrors.comparing.rows import UNKNOWN, Rows
+
+
+def equal_count(left: Iterable[Rows], right: Iterable[Rows]) -> int:
+    """Return how many records are equal, from the first ones of both on; an unknown one is equal to none."""
+    ours, theirs = iter(left), iter(right)
+    mine, other = Rows.none(), Rows.none()
+    count = 0
+    while True:
+        mine = mine if len(mine) else next((each for each in ours if len(each)), mine)
+        other = other if len(other) else next((each for each in theirs if len(each)), other)
+        size = min(len(mine), len(other))
+        if not size:
+            return count
+        differs = (mine.digests[:size] != other.digests[:size]).any(axis=1)
+        differs |= (mine.flags[:size] | other.flags[:size]) & UNKNOWN != 0
+        first = np.flatnonzero(differs)
+        if len(first):
+            return count + int(first[0])
+        count += size
+        mine, other = mine.rows(size, len(mine)), other.rows(size, len(other))
+
+
+def row_count(rows: Iterable[Rows]) -> int:
+    """Return how many records there are."""
+    return sum(map(len, rows))
+
+
+def skipped(rows: Iterable[Rows], count: int) -> Iterator[Rows]:
+    """Yield the records after the first ones."""
+    for each in rows:
+        if count < len(each):
+            yield each.rows(count, len(each)) if count else each
+        count = max(0, count - len(each))
+
+
+def first_rows(rows: Iterable[Rows], count: int) -> Iterator[Rows]:
+    """Yield the first records."""
+    for each in rows:
+        if count <= 0:
+            return
+        yield each if len(each) <= count else each.rows(0, count)
+        count -= len(each)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a partition with its mirror, as the offset syncs pair their offsets.
+
+Syncs divide both logs into windows. A window is equal if its records are, in order; what lies in adjacent windows that
+are not is told apart record by record. Before the first sync and after the last one, records are compared from that
+sync on. Where another task has gone on, the rest of what the former one has mirrored is compared first.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseResult
+from raftlog.tools.mirrors.comparing.differences import Difference, DifferenceKind, OffsetRange
+from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
+from raftlog.tools.mirrors.comparing.lockstep import equal_count, row_count
+from raftlog.tools.mirrors.comparing.rows import RowReader
+
+_SAMPLE: Final = 20
+"""So many syncs show whether a lifetime is of the same topic as the source is now."""
+
+
+@attrs.frozen
+class PairCounts:
+    """What became of the records of the source, each of which counts once.
+
+    Attributes:
+        compared: that have, or should have, their place in the target.
+        unverifiable: of which one side cannot be read, or is gone.
+        lag: after the last one that was mirrored.
+        aborted: of aborted transactions, which a lifetime that reads committed leaves out.
+    """
+
+    compared: int = 0
+    unverifiable: int = 0
+    lag: int = 0
+    aborted: int = 0
+
+    def __add__(self, other: "PairCounts") -> "PairCounts":
+        ours, theirs = attrs.astuple(self), attrs.astuple(other)
+        return PairCounts(*(left + right for left, right in zip(ours, theirs, strict=True)))
+
+
+@attrs.frozen
+class PairResult:
+    """What was found of a pair.
+
+    Attributes:
+        differences: by place in the target.
+        counts: of the records of the source.
+        equal_anchors: how many syncs name the same record on both sides.
+        unverifiable_anchors: how many name one that is not there any more, on one side.
+        wrong_anchors: how many name two that are not the same, or none that can be.
+        lifetimes: how many tasks, or parts of one, have mirrored.
+        next_source: the offset of the first record of the source that is not mirrored; the source's end if all are.
+    """
+
+    differences: tuple[Difference, ...]
+    counts: PairCounts
+    equal_anchors: int
+    unverifiable_anchors: int
+    wrong_anchors: int
+    lifetimes: int
+    next_source: int
+
+
+def compare_pair(
+    source: RowReader,
+    target: RowReader,
+    syncs: Sequence[Sync],
+    mirrored_end: int = 0,
+    *,
+    reads_committed: bool | None = None,
+) -> PairResult:
+    """Compare a partition with its mirror.
+
+    Args:
+        source: reads the source.
+        target: reads the target.
+        syncs: of the partition, in the order of their topic.
+        mirrored_end: an offset of the source below which all was mirrored, by what Connect has stored; 0 if it has
+            nothing.
+        reads_committed: whether the task leaves out records of aborted transactions. If that is not known, each
+            lifetime is taken to do what leaves less to explain.
+    """
+    return _PairComparison(source, target, syncs, mirrored_end, reads_committed).result()
+
+
+class _PairComparison:
+    def __init__(
+        self,
+        source: RowReader,
+        target: RowReader,
+        syncs: Sequence[Sync],
+        mirrored_end: int,
+        reads_committed: bool | None,
+    ) -> None:
+        self._source, self._target, self._mirrored_end = source, target, mirrored_end
+        self._reads_committed = reads_committed
+        self._lifetimes, bad = find_lifetimes(syncs, source.end_offset, target.end_offset, self._holds)
+        self._differences = list(bad)
+        self._wrong = len(bad)
+        self._equal = self._unverifiable = 0
+        self._counts = PairCounts()
+        self._frontier = source.start_offset
+        """The offset after the last record of the source that a lifetime has mirrored."""
+
+    def result(self) -> PairResult:
+        valid = self._of_these_topics()
+        for number, lifetime in enumerate(valid):
+            is_last = number == len(valid) - 1
+            end = self._target.end_offset if is_last else valid[number + 1].first.downstream
+            self._compare_lifetime(lifetime, end, is_first=number == 0, is_last=is_last)
+        rest = row_count(self._source.read(self._frontier, self._source.end_offset))
+        self._counts += PairCounts(lag=rest) if valid else PairCounts(unverifiable=rest)
+        return PairResult(
+            tuple(sorted(self._differences, key=lambda each: (each.target, each.source, each.kind.value))),
+            self._counts,
+            self._equal,
+            self._unverifiable,
+            self._wrong,
+            len(self._lifetimes),
+            self._frontier,
+        )
+
+    # Topics that were made anew
+
+    def _of_these_topics(self) -> list[Lifetime]:
+        """Return what the logs as they are now can show: not what was mirrored from, or to, a former topic."""
+        kept: list[Lifetime] = []
+        for each in self._lifetimes:
+            if kept and each.first.downstream <= kept[-1].last.downstream:
+                kept = self._shrunk(kept, each)
+            elif kept and each.first.upstream <= kept[-1].last.upstream and self._is_recreated(kept, each):
+                before = kept[-1].last
+                source = OffsetRange(each.first.upstream, before.upstream + 1)
+                target = OffsetRange(kept[0].first.downstream, each.first.downstream)
+                self._differences.append(Difference(DifferenceKind.SOURCE_RECREATED, source, target, target.size))
+                self._unverifiable += sum(len(lifetime.syncs) for lifetime in kept)
+                kept = []
+            kept.append(each)
+        return kept
+
+    def _shrunk(self, kept: list[Lifetime], each: Lifetime) -> list[Lifetime]:
+        """Return what is left of former lifetimes in a target that was cut, or made anew."""
+        start, before = each.first.downstream, kept[-1].last
+        source = OffsetRange(each.first.upstream, each.first.upstream + 1)
+        target = OffsetRange(start, before.downstream + 1)
+        self._differences.append(Difference(DifferenceKind.TARGET_SHRUNK, source, target, target.size))
+        left = []
+        for lifetime in kept:
+            syncs = tuple(sync for sync in lifetime.syncs if sync.downstream < start)
+            self._unverifiable += len(lifetime.syncs) - len(syncs)
+            if syncs:
+                left.append(attrs.evolve(lifetime, syncs=syncs))
+        return left
+
+    def _is_recreated(self, kept: Sequence[Lifetime], each: Lifetime) -> bool:
+        """Whether a topic was made anew at the source: no former sync holds for it, but those of the lifetime do."""
+        former = [sync for lifetime in kept for sync in lifetime.syncs if self._is_here(sync)]
+        later = [sync for sync in each.syncs if self._is_here(sync)]
+        if not former or not later:
+            return bool(later) and not each.is_restart and not former
+        step, later_step = -(-len(former) // _SAMPLE), -(-len(later) // _SAMPLE)
+        return not any(map(self._holds, former[::step])) and any(map(self._holds, later[::later_step]))
+
+    def _is_here(self, sync: Sync) -> bool:
+        return sync.upstream >= self._source.start_offset and sync.downstream >= self._target.start_offset
+
+    def _holds(self, sync: Sync) -> bool:
+        source = self._source.read(sync.upstream, sync.upstream + 1)
+        return equal_count(source, self._target.read(sync.downstream, sync.downstream + 1)) == 1
+
+    # One lifetime
+
+    def _compare_lifetime(self, lifetime: Lifetime, target_end: int, *, is_first: bool, is_last: bool) -> None:
+        syncs = [each for each in lifetime.syncs if self._is_here(each)]
+        self._unverifiable += len(lifetime.syncs) - len(syncs)
+        if not syncs:
+            return
+        bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=self._mirrored_end if is_last else 0)
+        course = Course(self._source, self._target, syncs, bounds, reads_committed=bool(self._reads_committed))
+        result = course.result()
+        if result.differences and course.aborted and self._reads_committed is None:
+            other = Course(self._source, self._target, syncs, bounds, reads_committed=True)
+            committed = other.result()
+            if _faults(committed) < _faults(result):
+                course, result = other, committed
+        self._differences += result.differences
+        self._wrong += result.wrong
+        self._equal += len(syncs) - result.wrong
+        self._count(course, result, is_first=is_first)
+
+    def _count(self, course: Course, result: CourseResult, *, is_first: bool) -> None:
+        """Count what a lifetime has mirrored, and tell what it has mirrored again, or has skipped."""
+        start = result.source.start
+        left_out = OffsetRange(self._frontier if is_first else max(start, self._frontier), result.source.end)
+        if is_first:
+            self._counts += PairCounts(unverifiable=result.before)
+            self._frontier = start
+        again = OffsetRange(start, min(self._frontier, result.source.end))
+        copies = course.source_count(again)
+        if copies:
+            target = OffsetRange(result.target.start, course.target_offset_after(copies))
+            self._differences.append(Difference(DifferenceKind.COPIED_AGAIN, again, target, copies))
+        skipped = OffsetRange(self._frontier, start)
+        lost = course.source_count(skipped)
+        if lost:
+            target = OffsetRange(result.target.start, result.target.start)
+            self._differences.append(Difference(DifferenceKind.LOST, skipped, target, lost))
+        aborted = course.left_out(left_out)
+        self._counts += PairCounts(result.compared - copies + lost, result.unverifiable, aborted=aborted)
+        self._frontier = max(self._frontier, result.source.end)
+
+
+def _faults(result: CourseResult) -> int:
+    """Return how much a result has to explain."""
+    return sum(each.count for each in result.differences)

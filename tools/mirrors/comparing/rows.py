@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of a log as rows of numbers: offset, digest and what is known of them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Protocol
+
+import attrs
+import numpy as np
+
+ABORTED: Final = 1
+"""Flag of a record of an aborted transaction."""
+UNKNOWN: Final = 2
+"""Flag of an offset whose record cannot be read, or is not there any more: any record may have been there, or none."""
+
+Int64s = np.ndarray[Any, np.dtype[np.int64]]
+UInt64s = np.ndarray[Any, np.dtype[np.uint64]]
+UInt8s = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@attrs.frozen(eq=False)
+class Rows:
+    """Some data records of a log, by ascending offset. Control records have no rows.
+
+    Attributes:
+        offsets: of the records.
+        digests: two columns, the halves of a digest of key, value, headers and timestamp.
+        flags: ``ABORTED`` and ``UNKNOWN``.
+    """
+
+    offsets: Int64s
+    digests: UInt64s
+    flags: UInt8s
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @classmethod
+    def none(cls) -> "Rows":
+        """Return no rows."""
+        return cls(np.zeros(0, np.int64), np.zeros((0, 2), np.uint64), np.zeros(0, np.uint8))
+
+    @classmethod
+    def joined(cls, parts: Iterable["Rows"]) -> "Rows":
+        """Return the rows of several parts, in their order."""
+        found = list(parts)
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return cls.none()
+        return cls(
+            np.concatenate([each.offsets for each in found]),
+            np.concatenate([each.digests for each in found]),
+            np.concatenate([each.flags for each in found]),
+        )
+
+    def rows(self, first: int, last: int) -> "Rows":
+        """Return the rows from an index (inclusive) to another (exclusive)."""
+        return Rows(self.offsets[first:last], self.digests[first:last], self.flags[first:last])
+
+    def between(self, start: int, end: int) -> "Rows":
+        """Return the rows from an offset (inclusive) to another (exclusive)."""
+        first, last = np.searchsorted(self.offsets, (start, end))
+        return self.rows(int(first), int(last))
+
+    def without_aborted(self) -> "Rows":
+        """Return the rows of records that are not of aborted transactions."""
+        is_kept = self.flags & ABORTED == 0
+        return self if bool(is_kept.all()) else Rows(self.offsets[is_kept], self.digests[is_kept], self.flags[is_kept])
+
+
+class RowReader(Protocol):
+    """Reads the rows of one log, again and again.
+
+    Attributes:
+        start_offset: the first offset that the log has.
+        end_offset: the offset after the last one.
+    """
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    def read(self, start: int, end: int) -> Iterator[Rows]:
+        """Yield the rows from an offset (inclusive) to another (exclusive), in order, a moderate number at a time."""
+        ...
+
+
+def without_aborted(rows: Iterator[Rows]) -> Iterator[Rows]:
+    """Yield the same without the records of aborted transactions."""
+    return (each.without_aborted() for each in rows)
+
+
+def numbered(left: Rows, right: Rows) -> tuple[Int64s, Int64s]:
+    """Number the digests of two logs: equal numbers are equal digests, and -1 is an unknown record."""
+    both = np.ascontiguousarray(np.concatenate([left.digests, right.digests]))
+    _, numbers = np.unique(both.view([("low", np.uint64), ("high", np.uint64)]).ravel(), return_inverse=True)
+    numbers = numbers.astype(np.int64)
+    numbers[np.concatenate([left.flags, right.flags]) & UNKNOWN != 0] = -1
+    return numbers[: len(left)], numbers[len(left) :]
