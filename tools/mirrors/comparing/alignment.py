@@ -2,6 +2,7 @@
 """Which records of a stretch of two logs are the same: with the least to explain, and as the syncs say."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -56,7 +57,7 @@ def align(
         due: index of the first one at the end that needs none.
     """
     size = len(right)
-    if is_end_free:  # Others may have written a lot behind what was mirrored.
+    if is_end_free and bool((left >= 0).all()):  # Others may have written a lot behind what was mirrored.
         is_known = np.isin(right, left) | (right < 0)
         size = int(np.flatnonzero(is_known)[-1]) + 1 if is_known.any() else 0
     nodes = _nodes(left, right[:size], [each for each in named if each[1] < size])
@@ -87,14 +88,12 @@ def align(
     while path[-1]:
         path.append(best[path[-1]][1])
     path.reverse()
-    edits = tuple(
-        _shifted(each, *nodes[first])
-        for first, last in zip(path, path[1:], strict=False)
-        for each in between(first, last) or ()
+    found = tuple(
+        _shifted(each, *nodes[first]) for first, last in itertools.pairwise(path) for each in between(first, last) or ()
     )
     if size < len(right):
-        edits = _with_more(edits, size, len(right))
-    return _alignment(edits, len(left), len(right), is_start_free=is_start_free)
+        found = _with_more(found, size, len(right))
+    return _alignment(found, len(left), len(right), is_start_free=is_start_free)
 
 
 def _to_free_end(left: Int64s, right: Int64s, due: int) -> list[Edit] | None:

@@ -91,9 +91,6 @@ class Course:
         syncs: of the lifetime, all of which are within both logs; at least one.
         bounds: how far it reaches.
         reads_committed: whether the task leaves out records of aborted transactions.
-
-    Attributes:
-        aborted: how many records of the source are of aborted transactions.
     """
 
     def __init__(
@@ -107,8 +104,6 @@ class Course:
     ) -> None:
         self._source, self._target, self._bounds = source, target, bounds
         self._reads_committed = reads_committed
-        reach = source.read(source.start_offset if bounds.has_head else syncs[0].upstream, source.end_offset)
-        self.aborted = sum(int((each.flags & ABORTED != 0).sum()) for each in reach)
         self._sections = [*self._head(syncs[0]), *self._windows(syncs), self._tail(syncs[-1])]
         head, after = self._sections[0], self._sections[1:2]
         if head.sync is None and head.left_over and not all(each.is_equal for each in after):
@@ -159,7 +154,7 @@ class Course:
     def _windows(self, syncs: Sequence[Sync]) -> Iterator[_Section]:
         """Yield the sections between syncs."""
         upstream, downstream = [each.upstream for each in syncs], [each.downstream for each in syncs]
-        if len(syncs) < 2:  # noqa: PLR2004
+        if len(syncs) < 2:
             return
         ours = sum_windows(self._source_rows(OffsetRange(upstream[0], upstream[-1])), upstream)
         theirs = sum_windows(self._target_rows(OffsetRange(downstream[0], downstream[-1])), downstream)
@@ -217,9 +212,7 @@ class Course:
             late = Difference(DifferenceKind.LATE_START, OffsetRange(log_start, start), OffsetRange(0, 0), before)
             differences.append(late)
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
-        return CourseResult(
-            tuple(differences), wrong, OffsetRange(start, end), target, before, compared, unverifiable
-        )
+        return CourseResult(tuple(differences), wrong, OffsetRange(start, end), target, before, compared, unverifiable)
 
     def _offset_after(self, place: OffsetRange, count: int) -> int:
         """Return the offset of the first record of the source in a range that comes after so many others."""
@@ -236,7 +229,8 @@ class Course:
             count = self.source_count(source)
             other = row_count(self._target_rows(target))
             ours = skipped(ours, count - MOST_ROWS)
-            theirs = skipped(theirs, other - (min(count, MOST_ROWS) + _MOST_BEFORE if ends.is_target_start_free else MOST_ROWS))
+            most = min(count, MOST_ROWS) + _MOST_BEFORE if ends.is_target_start_free else MOST_ROWS
+            theirs = skipped(theirs, other - most)
         right = Rows.joined(first_rows(theirs, MOST_ROWS))
         most = MOST_ROWS
         if ends.is_source_end_free:  # The source may go on for long, and none of that is wanted.

@@ -17,6 +17,8 @@ MOST_EDITS: Final = 400
 """With more single insertions and deletions than these, sequences are not worth being told apart element by element:
 the time grows with their square."""
 WEIGHT: Final = 8
+"""Of a record that the source has a little further on, it is likelier that so many before it were lost than that another
+one, with equal contents, was written."""
 _NO_COST: Final = 1 << 60
 
 
@@ -47,8 +49,8 @@ def find_edits(
 ) -> list[Edit] | None:
     """Return the fewest edits, by ascending index; None if there are too many.
 
-    Before a free end, or after a free start, an element that comes weighs as much as ``WEIGHT`` that go: where the right
-    sequence has what the left one has a little further on, it is that element.
+    Before a free end, or after a free start, an element that comes weighs as much as ``WEIGHT`` that go: where the
+    right sequence has what the left one has a little further on, it is that element.
 
     Args:
         left: the one sequence.

@@ -9,7 +9,7 @@ Source: MirrorSourceTask, OffsetSyncWriter.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -101,9 +101,7 @@ def _rises(before: Sync, after: Sync) -> bool:
     return before.upstream < after.upstream and before.downstream < after.downstream
 
 
-def _rising_parts(
-    syncs: Sequence[Sync], holds: Callable[[Sync], bool]
-) -> tuple[list[list[Sync]], list[Sync]]:
+def _rising_parts(syncs: Sequence[Sync], holds: Callable[[Sync], bool]) -> tuple[list[list[Sync]], list[Sync]]:
     """Divide syncs where offsets fall for good; return the parts, and single syncs that fit into none of them."""
     parts: list[list[Sync]] = []
     outliers = []

@@ -182,12 +182,15 @@ class _PairComparison:
         bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=self._mirrored_end if is_last else 0)
         course = Course(self._source, self._target, syncs, bounds, reads_committed=bool(self._reads_committed))
         result = course.result()
-        if result.differences and course.aborted and self._reads_committed is None:
+        if result.differences and self._source.has_aborted and self._reads_committed is None:
             other = Course(self._source, self._target, syncs, bounds, reads_committed=True)
             committed = other.result()
             if _faults(committed) < _faults(result):
                 course, result = other, committed
-        self._differences += result.differences
+        has_former = any(each.kind is DifferenceKind.TARGET_SHRUNK for each in self._differences)
+        self._differences += [
+            each for each in result.differences if not (has_former and each.kind is DifferenceKind.LATE_START)
+        ]
         self._wrong += result.wrong
         self._equal += len(syncs) - result.wrong
         self._count(course, result, is_first=is_first)

@@ -74,22 +74,27 @@ class RowReader(Protocol):
     Attributes:
         start_offset: the first offset that the log has.
         end_offset: the offset after the last one.
+        has_aborted: whether a record may be of an aborted transaction.
     """
 
     @property
-    def start_offset(self) -> int: ...
+    def start_offset(self) -> int:
+        """See the class."""
+        ...
 
     @property
-    def end_offset(self) -> int: ...
+    def end_offset(self) -> int:
+        """See the class."""
+        ...
+
+    @property
+    def has_aborted(self) -> bool:
+        """See the class."""
+        ...
 
     def read(self, start: int, end: int) -> Iterator[Rows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order, a moderate number at a time."""
         ...
-
-
-def without_aborted(rows: Iterator[Rows]) -> Iterator[Rows]:
-    """Yield the same without the records of aborted transactions."""
-    return (each.without_aborted() for each in rows)
 
 
 def numbered(left: Rows, right: Rows) -> tuple[Int64s, Int64s]:

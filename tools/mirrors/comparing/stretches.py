@@ -183,9 +183,7 @@ class _Telling:
         first_left_over: index of the first record of the source that is left over at the free end.
     """
 
-    def __init__(
-        self, stretch: Stretch, left: Int64s, right: Int64s, found: Alignment, fixed: Collection[int]
-    ) -> None:
+    def __init__(self, stretch: Stretch, left: Int64s, right: Int64s, found: Alignment, fixed: Collection[int]) -> None:
         self._stretch, self._left, self._right, self._found, self._fixed = stretch, left, right, found, fixed
         self.first_left_over = found.end
 
@@ -272,7 +270,7 @@ class _Telling:
         return int(kept[0]) if len(kept) else len(self._right)
 
     def _too_many(self, first: int, last: int) -> Difference:
-        """Return that the target has records from one index (inclusive) to another (exclusive), or equal ones beside."""
+        """Return that the target has more: from one index (inclusive) to another (exclusive), or equal ones beside."""
         partners = self._found.partners
         sources = {int(other): at for at, other in enumerate(partners.tolist()) if other >= 0}
         start, end = first, last

@@ -38,6 +38,10 @@ class MemoryLog:
     end_offset: int
     at_once: int = 7
 
+    @property
+    def has_aborted(self) -> bool:
+        return any(each.is_aborted for each in self.entries)
+
     def read(self, start: int, end: int) -> Iterator[Rows]:
         found = [each for each in self.entries if start <= each.offset < end]
         for first in range(0, len(found), self.at_once):
@@ -77,8 +81,8 @@ class Task:
         self.producer_id += 1
         self._last = None
 
-    def mirror(self, entries: Sequence[Entry], target: Sequence[Entry] | None = None) -> None:
-        """Mirror records; the target may have others instead."""
+    def mirror(self, entries: Sequence[Entry]) -> None:
+        """Mirror records."""
         for each in entries:
             if each.is_aborted and self.reads_committed:
                 continue

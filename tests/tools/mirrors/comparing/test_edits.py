@@ -2,6 +2,7 @@
 """The fewest edits, beside a table of all ways."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_edits_rise_and_do_not_touch(left: list[int], right: list[int]) -> None:
     found = find_edits(numbers(left), numbers(right))
     assert found is not None
     assert all(each.size for each in found)
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in itertools.pairwise(found):
         kept = after.left_start - before.left_end
         assert kept == after.right_start - before.right_end > 0
 
