@@ -52,7 +52,7 @@ class Subject(enum.Enum):
     TOPIC_REPLICAS = "two replicas of one topic's log"
     LOG_DIRECTORIES = "two log directories"
     ANYTHING = "any file"
-    NOTHING = "nothing that an audit reads: dump-log alone cites the rule"
+    NOTHING = "nothing that an audit reads: dump-log or verify-mirror alone cites the rule"
 
 
 class Rule(NamedTuple):

@@ -13,6 +13,7 @@ A rule is one claim about sound files. ``raftlog explain RULE`` prints a rule fr
 from typing import Final
 
 from raftlog.records.rules import RULES, Rule, Severity, Subject
+from raftlog.tools.catalogue.mirror_rules import MIRROR_RULES
 from raftlog.tools.catalogue.quorum_rules import QUORUM_RULES
 from raftlog.tools.catalogue.segment_rules import SEGMENT_RULES
 
@@ -368,7 +369,7 @@ _SNAPSHOTS = (
 )
 
 CATALOGUE: Final[dict[str, Rule]] = RULES | {
-    rule.id: rule for rule in (*_FILES, *SEGMENT_RULES, *_EPOCHS, *_SNAPSHOTS, *QUORUM_RULES)
+    rule.id: rule for rule in (*_FILES, *SEGMENT_RULES, *_EPOCHS, *_SNAPSHOTS, *QUORUM_RULES, *MIRROR_RULES)
 }
 """Every rule by its id."""
 
