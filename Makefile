@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 KERNEL := .venv/.kernel
-KERNEL_SOURCES := records/kernel.py records/crc_instruction.pxd records/python_objects.pxd setup.py
+KERNEL_SOURCES := records/kernel.py records/crc_instruction.pxd records/python_objects.pxd records/wide_product.pxd setup.py
 PYTEST := $(BIN)/python -m pytest
 DOOR := tools/pyspark_raftlog
 

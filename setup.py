@@ -6,8 +6,9 @@ uses the whole API of the Python that builds it, which makes objects faster.
 
 For tests, the environment asks for other kernels: ``RAFTLOG_BOUNDS_CHECKS=1`` for one that checks every index,
 ``RAFTLOG_SANITIZE=1`` for one whose memory AddressSanitizer and UBSan watch, ``RAFTLOG_UNOPTIMIZED=1`` for one soon,
-``RAFTLOG_LIMITED_API=1`` for what a wheel has, ``RAFTLOG_TABLE_CRC=1`` for one without the instruction for CRCs, and
-``RAFTLOG_KERNEL_SOURCE`` for one of another file. ``RAFTLOG_KERNEL_IS_BUILT=1`` says that the one in place is right.
+``RAFTLOG_LIMITED_API=1`` for what a wheel has, ``RAFTLOG_TABLE_CRC=1`` for one without the instructions for CRCs and
+for products of 128 bits, and ``RAFTLOG_KERNEL_SOURCE`` for one of another file. ``RAFTLOG_KERNEL_IS_BUILT=1`` says that
+the one in place is right.
 """
 
 import os
@@ -45,7 +46,7 @@ kernel = Extension(
 
 extensions = cythonize(
     [] if is_asked("KERNEL_IS_BUILT") else [kernel],
-    include_path=["records"],  # Of crc_instruction.pxd and python_objects.pxd.
+    include_path=["records"],  # Of the .pxd files.
     build_dir=os.environ.get("RAFTLOG_BUILD_FOLDER", "build"),
     force=True,
     quiet=True,

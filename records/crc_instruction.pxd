@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# CRC-32C by the processor's instruction for it, where the compiler and the processor have one: the only C of raftlog
-# (DECISIONS.md, 12). Cython, too, cannot say an instruction. Elsewhere the kernel's tables do the work.
+# CRC-32C by the processor's instruction for it, where the compiler and the processor have one: besides wide_product.pxd
+# the only C of raftlog (DECISIONS.md, 12). Cython, too, cannot say an instruction. Elsewhere the kernel's tables do the
+# work.
 #
 # The instruction takes 8 bytes each cycle, but its result is there three cycles later: so three lanes of bytes are
 # worked on at a time, each as if it were the first, and are put together after that. What is a page ahead is fetched

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a batch in plain Python, written for reading; nothing here is fast.
+"""The rules of a batch, and the digest of a record, in plain Python, written for reading; nothing here is fast.
 
 Each ``require`` names a rule of ``raftlog.records.rules``. The readers that raftlog uses agree with this module on
 every input, valid or not: same records, or same rule. Rules are checked in the order in which a reader meets them.
+The kernel's digests are those of ``record_digest``.
 """
 
 from typing import Final
@@ -14,6 +15,17 @@ from raftlog.records.batches.compression import CompressionType, decompress
 from raftlog.records.rules import RULES
 
 _CASTAGNOLI_REFLECTED: Final = 0x82F63B78
+_PRIMES: Final = (
+    0xEC99BF0D8372CAAB,
+    0x82434FE90EDCEF39,
+    0xD4F06DB99D67BE4B,
+    0xBD9CACC22C6E9571,
+    0x9C06FAF4D023E3AB,
+    0xC060724A8424F345,
+    0xCB5AF53AE3AAAC31,
+)
+"""Of t1ha2, by their numbers there."""
+_BLOCK_SIZE: Final = 32
 
 
 @attrs.frozen
@@ -143,6 +155,89 @@ def read_field(area: "Cursor", end: int) -> bytes | None:
 def as_int64(value: int) -> int:
     """Wrap a sum to a signed 64-bit integer, as Java's ``long`` does."""
     return int.from_bytes((value % 2**64).to_bytes(8, "big"), "big", signed=True)
+
+
+def record_digest(record: ReferenceRecord) -> tuple[int, int]:
+    """Return the digest of a record's contents, as the lower and the higher 64 bits. Its offset does not count."""
+    return t1ha2(encoded_contents(record))
+
+
+def encoded_contents(record: ReferenceRecord) -> bytes:
+    """Encode all that a digest covers in whole blocks of 32 bytes; no two contents have the same encoding."""
+    fields = [(record.timestamp, record.key, record.value), *((0, key, value) for key, value in record.headers)]
+    return b"".join(_encoded_fields(number, key, value) for number, key, value in fields)
+
+
+def _encoded_fields(number: int, key: bytes | None, value: bytes | None) -> bytes:
+    """Encode a number, the sizes of a key and a value (-1 is null), the key from byte 16 on, and the value.
+
+    Each of them is followed by zeros: the key up to the end of a block, the value too, with at least one block.
+    """
+    key_size, value_size = (-1 if field is None else len(field) for field in (key, value))
+    sizes = key_size.to_bytes(4, "little", signed=True) + value_size.to_bytes(4, "little", signed=True)
+    start = number.to_bytes(8, "little", signed=True) + sizes + (key or b"")
+    return _padded(start) + _padded(value or b"\0")
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % _BLOCK_SIZE)
+
+
+def t1ha2(data: bytes, seed: int = 0) -> tuple[int, int]:
+    """Hash some bytes to 128 bits: the lower 64, and the higher.
+
+    Source: t1ha by Leonid Yuriev, ``t1ha2_atonce128`` in ``src/t1ha2.c``.
+    """
+    size = len(data)
+    a, b = seed, size
+    c = as_uint64(rotated(size, 23) + as_uint64(~seed))
+    d = as_uint64(as_uint64(~size) + rotated(seed, 19))
+    position = 0
+    while size > _BLOCK_SIZE and size - position >= _BLOCK_SIZE:
+        first, second, third, fourth = words_of(data[position : position + _BLOCK_SIZE])
+        even = first + rotated(third + d, 56)
+        odd = second + rotated(fourth + c, 19)
+        c ^= as_uint64(a + rotated(first, 57))
+        d ^= as_uint64(b + rotated(second, 38))
+        b ^= as_uint64(_PRIMES[6] * (odd + third))
+        a ^= as_uint64(_PRIMES[5] * (even + fourth))
+        position += _BLOCK_SIZE
+    rest = words_of(data[position:])
+    if len(rest) > 3:
+        a, d = mixed_up(a, d, rest[-4], _PRIMES[4])
+    if len(rest) > 2:
+        b, a = mixed_up(b, a, rest[-3], _PRIMES[3])
+    if len(rest) > 1:
+        c, b = mixed_up(c, b, rest[-2], _PRIMES[2])
+    if len(rest) > 0:
+        d, c = mixed_up(d, c, rest[-1], _PRIMES[1])
+    a, b = mixed_up(a, b, rotated(c, 41) ^ d, _PRIMES[0])
+    b, c = mixed_up(b, c, rotated(d, 23) ^ a, _PRIMES[6])
+    c, d = mixed_up(c, d, rotated(a, 19) ^ b, _PRIMES[5])
+    d, a = mixed_up(d, a, rotated(b, 31) ^ c, _PRIMES[4])
+    return a ^ b, as_uint64(c + d)
+
+
+def words_of(data: bytes) -> list[int]:
+    """Return bytes as little-endian numbers of eight bytes each; the last one may have fewer."""
+    return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+
+
+def mixed_up(left: int, right: int, word: int, prime: int) -> tuple[int, int]:
+    """Multiply ``right + word`` by a prime, and mix the lower 64 bits into ``left``, the higher ones into ``right``."""
+    high, low = divmod(as_uint64(right + word) * prime, 2**64)
+    return left ^ low, as_uint64(right + high)
+
+
+def rotated(value: int, count: int) -> int:
+    """Rotate the lower 64 bits of a number to the right."""
+    value = as_uint64(value)
+    return as_uint64(value >> count | value << (64 - count))
+
+
+def as_uint64(value: int) -> int:
+    """Return the lower 64 bits of a number, unsigned."""
+    return value % 2**64
 
 
 class Cursor:

@@ -162,6 +162,7 @@ def test_the_sdist_keeps_the_layout(built: Built) -> None:
         "records/batches/batch.py",
         "records/crc_instruction.pxd",
         "records/python_objects.pxd",
+        "records/wide_product.pxd",
         "raftlog/errors.py",
         "LICENSE",
         "ARCHITECTURE.md",

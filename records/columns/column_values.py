@@ -85,7 +85,7 @@ class BatchColumns:
             KeyError: there is no such column.
             MissingExtraError: numpy is not installed.
         """
-        array: np.ndarray[Any, np.dtype[np.int64]] = _numpy().frombuffer(self.column(name), dtype="int64")
+        array: np.ndarray[Any, np.dtype[np.int64]] = numpy_module().frombuffer(self.column(name), dtype="int64")
         return array
 
     def to_arrow(self, names: Collection[str] = BATCH_COLUMNS) -> "pa.RecordBatch":
@@ -139,7 +139,7 @@ class RecordColumns:
                         MissingExtraError: numpy is not installed.
         """
         column = self.columns[name]
-        array: np.ndarray[Any, Any] = _numpy().frombuffer(column, dtype=_DTYPES[column.itemsize])
+        array: np.ndarray[Any, Any] = numpy_module().frombuffer(column, dtype=_DTYPES[column.itemsize])
         return array
 
     def objects(self, first: int = 0, last: int | None = None) -> list[RecordView]:
@@ -310,7 +310,12 @@ def _whole_bytes(data: memoryview) -> bytes:
     return whole if isinstance(whole, bytes) and len(whole) == len(data) else bytes(data)
 
 
-def _numpy() -> Any:
+def numpy_module() -> Any:
+    """Import numpy.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     try:
         import numpy as np
     except ImportError as error:

@@ -33,6 +33,7 @@ from raftlog.records.columns.column_values import (
     binary_array,
 )
 from raftlog.records.columns.record_areas import RecordAreas, error_of, unpack_record_areas
+from raftlog.records.columns.record_digests import RecordDigests, record_digests
 from raftlog.records.columns.record_marks import MARK_COLUMNS, are_marked, mark_column
 from raftlog.records.columns.record_selection import EVERYTHING, RecordSelection, Rows, SelectedRun
 from raftlog.records.columns.transactions import Transactions, find_transactions
@@ -45,10 +46,12 @@ __all__ = [
     "BatchColumns",
     "Chunk",
     "RecordColumns",
+    "RecordDigests",
     "binary_array",
     "columns_of_areas",
     "read_columns",
     "read_records",
+    "record_digests",
     "run_columns",
     "select_columns",
 ]

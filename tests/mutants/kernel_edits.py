@@ -54,6 +54,8 @@ _CONTRACTS: Final = "tests/records/test_kernel_contracts.py"
 _ROWS: Final = "tests/records/test_kernel_rows.py"
 _TEXTS: Final = "tests/records/test_kernel_texts.py"
 _ENTRIES: Final = "tests/records/test_kernel_entries.py"
+_DIGESTS: Final = "tests/records/test_kernel_digests.py"
+_ALIKE: Final = "tests/records/columns/test_record_digests.py::test_contents_that_are_alike_differ"
 _FUZZER: Final = "tests/records/test_fuzz_kernel.py::test_the_fuzzer_finds_nothing"
 
 EDITS: Final = (
@@ -189,6 +191,114 @@ EDITS: Final = (
         "item is not None and number == item",
         "False",
         (f"{_ENTRIES}::test_numbers_of_each_size",),
+    ),
+    KernelEdit(
+        "M-digest-end",
+        "a digest reads nothing after its data",
+        "if not cython.compiled or at > len(view) - {}:",
+        "32",
+        "1",
+        (_FUZZER,),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-digest-key",
+        "a digest reads no key after its data",
+        "key_size > 0 and key <= len(view) - {}:",
+        "16",
+        "1",
+        (_FUZZER,),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-digest-field",
+        "a digested field is in the data",
+        " or (size >= 0 and {})",
+        "0 <= position <= view_size - size",
+        "0 <= position <= view_size",
+        (f"{_DIGESTS}::test_a_field_is_in_the_data",),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-digest-sizes",
+        "a size below that of null is refused",
+        "return {} or (size >= 0 and",
+        "size == -1",
+        "size < 0",
+        (f"{_DIGESTS}::test_a_field_is_in_the_data",),
+    ),
+    KernelEdit(
+        "M-digest-null",
+        "null and empty have different digests",
+        "_bits_of({}) << 32 |",
+        "value_size",
+        "max(value_size, 0)",
+        (_ALIKE,),
+    ),
+    KernelEdit(
+        "M-digest-key-size",
+        "bytes that move from the key to the value change the digest",
+        "<< 32 | _bits_of({}) &",
+        "key_size",
+        "min(key_size, 0)",
+        (_ALIKE,),
+    ),
+    KernelEdit(
+        "M-digest-mask",
+        "bytes after a field do not count",
+        "mask = _bytes_at(masks, 32 - {}, 32)",
+        "(end - at)",
+        "(end - at + 1 & 31)",
+        (f"{_DIGESTS}::test_fields_of_every_size_end_with_the_data",),
+    ),
+    KernelEdit(
+        "M-digest-key-mask",
+        "bytes after a key do not count",
+        "mask = _bytes_at(masks, 32 - {}, 16)",
+        "min(key_size, 16)",
+        "16",
+        (f"{_DIGESTS}::test_fields_of_every_size_end_with_the_data",),
+    ),
+    KernelEdit(
+        "M-digest-header",
+        "the last header counts",
+        "                if {}:\n                    break\n                number = 0",
+        "count == 0",
+        "count <= 1",
+        (_ALIKE,),
+    ),
+    KernelEdit(
+        "M-digest-length",
+        "a digest covers how much it covers",
+        "            b = {}\n",
+        "length",
+        "0",
+        (f"{_DIGESTS}::test_both_forms_digest_as_the_reference_does",),
+    ),
+    KernelEdit(
+        "M-digest-time",
+        "a digest covers the timestamp",
+        "            number = {}\n",
+        "timestamps[row]",
+        "0",
+        (_ALIKE,),
+    ),
+    KernelEdit(
+        "M-digest-room",
+        "each digest has room for both halves",
+        "_require({}, _NO_ROOM)\n    with cython.nogil:\n        while row < rows:\n            key = ",
+        "len(digests) // 2 >= rows",
+        "len(digests) >= rows",
+        (f"{_DIGESTS}::test_there_is_a_number_for_each_row",),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-digest-product",
+        "a digest mixes all of a product",
+        "right + {}",
+        "high_of_product(word, prime)",
+        "0",
+        (f"{_DIGESTS}::test_both_forms_digest_as_the_reference_does",),
     ),
 )
 """All of them; the names start with M for memory."""

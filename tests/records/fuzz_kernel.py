@@ -48,7 +48,7 @@ class Fuzzer:
     def __init__(self, seed: int, races: int) -> None:
         self._races = races
         self.chance = random.Random(seed)
-        self._memory = [GuardedMemory() for _ in range(120)]  # More than a case has buffers: none stands in another.
+        self._memory = [GuardedMemory() for _ in range(140)]  # More than a case has buffers: none stands in another.
         self._next = 0
 
     def held(self, data: bytes | memoryview) -> memoryview:
@@ -112,13 +112,11 @@ class Fuzzer:
             text_ends[index] = sum(map(len, texts[: index + 1]))
         lines = [log, positions, sizes, 0, count, 0, _BATCH_TEMPLATES, log, -1, ends, capacity, columns, numbers]
         lines += [_RECORD_TEMPLATES, self.chance.random() < 0.7, bytes(256), held(b"".join(texts)), held(text_ends)]
-        position, width = self.chance.choice(_WIDTHS)
         validity = held(bytes((rows + 7) // 8))
-        column = kernel.header_field, [log, positions, position, width, held(longs(count))]
         return [
             (kernel.checksum, [log]),
             (kernel.scan, [log, 0, held(longs(most)), held(ints(most)), held(ints(most))]),
-            column,
+            (kernel.header_field, [log, positions, *self.chance.choice(_WIDTHS), held(longs(count))]),
             (kernel.last_offsets, [log, positions, held(longs(count))]),
             (kernel.header_facts, [log, positions]),
             (kernel.timestamp_steps, [log, positions, 0]),
@@ -133,6 +131,7 @@ class Fuzzer:
                 kernel.gather,
                 [log, *fields, held(ints(rows + 1)), validity, held(bytes(kernel.total_size(fields[1])))],
             ),
+            self._digest_call(log, capacity, rows, columns, numbers),
             (kernel.batch_lines, [log, positions, sizes, 0, 0, _BATCH_TEMPLATES, out]),
             (kernel.chunk_lines, [*lines, out]),
             (kernel.skip_uneventful, [log, positions, sizes, 0, 0]),
@@ -141,6 +140,12 @@ class Fuzzer:
             (kernel.are_raft_records, [log, 61, len(log), self.chance.choice((1, 2, 70))]),
             (kernel.Records, [bytes(log), capacity, columns, numbers, 0, rows]),
         ]
+
+    def _digest_call(self, log: memoryview, capacity: int, rows: int, columns: memoryview, numbers: memoryview) -> Call:
+        """Return the call that digests records, whose columns are each at a guarded page."""
+        timestamps = self.held(columns[capacity : capacity + rows])
+        fields = [self.held(numbers[at : at + rows]) for at in range(0, 6 * capacity, capacity)]
+        return COMPILED.digest_records, [log, timestamps, *fields, self.held(longs(2 * rows))]
 
     def _objects(self, calls: list[Call]) -> None:
         """Look at every record; then at some whose columns are anything."""

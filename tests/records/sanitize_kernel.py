@@ -22,6 +22,7 @@ from tests.records.built_kernel import VARIABLE
 
 TESTS: Final = (
     "tests/records/test_kernel_contracts.py",
+    "tests/records/test_kernel_digests.py",
     "tests/records/test_kernel_entries.py",
     "tests/records/test_kernel_rows.py",
     "tests/records/test_kernel_texts.py",
