@@ -390,6 +390,10 @@ class OptionError(RaftLogError, ValueError):
         return f"option {self.option}: {self.reason}"
 
 
+class NamingPolicyError(RaftLogError, ValueError):
+    """A setting of a replication policy of MirrorMaker, or of a topic filter, is invalid."""
+
+
 @attrs.define
 class DivergedStreamError(RaftLogError):
     """A log no longer has the records that a stream has read: it was truncated, or replaced by another log.

@@ -125,7 +125,7 @@ def test_the_audit_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     places |= dict.fromkeys(("/restored", "/brokers"), str(GOLDEN / "data-topics/data"))
     commands = re.findall(r"^\$ raftlog ([^#\n]*)", console, re.MULTILINE)
 
-    assert len(commands) == 16
+    assert len(commands) == 17
     for command in commands:
         command = re.sub(r"(?<= )/\w+(?=[/ ])", lambda match: places[match[0]], command)
         arguments = [path for part in shlex.split(command) for path in sorted(glob(part)) or [part]]

@@ -23,6 +23,7 @@ READING: Final[dict[str, tuple[str, ...]]] = {
 REFUSING: Final[dict[str, tuple[str, ...]]] = {
     "query": ("query", "FROM records"),
     "free": ("free",),
+    "topics": ("topics",),
     "follow": ("follow", "--until-idle", "0.01"),
     "log info": ("log", "info"),
 }

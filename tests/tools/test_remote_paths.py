@@ -92,9 +92,9 @@ def test_audit_output_is_the_same(object_store: ObjectStore, quorum: Path, tmp_p
     assert f" {sum(path.is_file() for path in quorum.rglob('*'))} unchanged and not read again" in again.text
 
 
-@pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
+@pytest.mark.parametrize("verb", ["voters", "epochs", "quorum", "topics"])
 def test_timelines_are_the_same(object_store: ObjectStore, quorum: Path, verb: str) -> None:
-    """Voters, leaders and the state of the quorum are shown for a bucket as for a disk."""
+    """Voters, leaders, the state of the quorum and topics are shown for a bucket as for a disk."""
     local = run(verb, "--format", "jsonl", quorum)
     remote = run(verb, "--format", "jsonl", object_store.uri("quorum"))
 

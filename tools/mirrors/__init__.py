@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirrors: which topic is whose, and whether a mirror holds what its source holds."""
+"""MirrorMaker: whose topic a name is, and the verb ``topics``."""

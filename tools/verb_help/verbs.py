@@ -57,6 +57,7 @@ VERBS: Final = {
     "query": Verb("querying.query", "answer a question in SQL over batches, records, voters, epochs and findings"),
     "stats": Verb("stats.stats", "count what logs are made of, by partition, type, key, producer, codec and hour"),
     "free": Verb("free.free", "list what could be removed on a full disk, in safe order; it removes nothing"),
+    "topics": Verb("mirrors.topics", "list topics, and whose they are by MirrorMaker's names"),
     "rewrite-voters": Verb(
         "repair.rewrite_voters", "plan and make a directory with other voters, for a quorum whose majority is gone"
     ),
