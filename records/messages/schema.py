@@ -54,7 +54,7 @@ Message = dict[str, Any]
 UnknownTags = tuple[tuple[int, bytes], ...]
 """Tagged fields that the schema does not have, by ascending tag, as typed values keep them; they are written back."""
 
-FILES: Final = ("control-records", "metadata-records", "coordinator-records", "raft-rpcs")
+FILES: Final = ("control-records", "metadata-records", "coordinator-records", "mirror-records", "raft-rpcs")
 """The schema texts, each parsed when one of its messages is first requested."""
 
 

@@ -101,7 +101,8 @@ class MessageSchema:
     """A message: its struct, and the properties in its heading.
 
     Attributes:
-        kind: ``rpc``, ``header``, ``data``, ``metadata``, ``coordinator``, ``storage``, ``embedded`` or ``json file``.
+        kind: ``rpc``, ``header``, ``data``, ``metadata``, ``coordinator``, ``mirror``, ``storage``, ``embedded`` or
+            ``json file``.
         topic: for coordinator records, the topic that has them.
         api_key: the number that identifies it in frames, or None.
         flexible: the versions with compact lengths and tagged fields.

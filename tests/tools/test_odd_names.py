@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "dump-log option": ("dump-log", f"--{ODD}", "{logs}"),
     "dump-log type": ("dump-log", "--type", ODD, "{logs}"),
     "dump-log decoder": ("dump-log", "--value-decoder-class", f"{ODD}:{ODD}", "{logs}"),
+    "dump-log mirror": ("dump-log", "--format", "table", "--mirror-decoder", "{logs}"),
     "follow": ("follow", "--format", "table", "--until-idle", "0", "{segment}"),
     "follow kafka": ("follow", "--until-idle", "0", "{logs}/missing"),
     "follow table": ("follow", "--format", "table", "--until-idle", "0", "{logs}/missing"),

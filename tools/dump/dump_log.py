@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+import attrs
+
 from raftlog.errors import DecodeError, MissingExtraError, MissingFileError, StorageError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.tools.catalogue.findings import Finding, Tally
@@ -20,13 +22,9 @@ from raftlog.tools.dump.seek import wanted_files
 from raftlog.tools.dump.selection import Selection
 from raftlog.tools.follow.whole_output import Output
 from raftlog.tools.input.inputs import InputFile, find_files
-from raftlog.tools.payloads.payloads import (
-    DECODER_OF_TOPIC,
-    PayloadDecoder,
-    PlainDecoder,
-    UserDecoder,
-    load_decoder,
-)
+from raftlog.tools.payloads.mirror_topics import mirror_topic
+from raftlog.tools.payloads.payloads import PayloadDecoder, PlainDecoder, UserDecoder, load_decoder
+from raftlog.tools.payloads.topic_decoders import MIRROR, mirror_decoder, topic_decoder
 from raftlog.tools.terminal.exit_codes import EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
 
@@ -171,8 +169,8 @@ class Dump:
         self._warn_of_secrets()
 
     def _warn_of_secrets(self) -> None:
-        if not self._format.hides_secrets and self._records.has_shown_secret:
-            self._say_once(f"secrets of metadata records are shown: the format {self._format.name} hides nothing")
+        if not self._format.hides_secrets and self._options.decoder != MIRROR and self._records.has_shown_secret:
+            self._say_once(f"secrets are shown: the format {self._format.name} hides nothing")
 
     def _files(self) -> Iterator[InputFile]:
         for found in find_files(self._options.paths, all_kinds=self._options.all_files):
@@ -224,12 +222,17 @@ class Dump:
 
     def _decoder_of(self, file: InputFile) -> PayloadDecoder:
         """Return the decoder that the user named, or else, except in Kafka's format, the decoder for the topic."""
-        if self._named_decoder is not None:
-            return self._named_decoder
-        if not self._format.decodes_unasked and not self._options.selection.types:
-            return PlainDecoder()
-        name = DECODER_OF_TOPIC.get(file.topic or "")
-        return PlainDecoder(redact=self._options.redact) if name is None else _message_decoder(name, self._options)
+        options = self._options
+        if options.decoder == MIRROR:
+            return mirror_decoder(file.topic, redact=options.redact, is_named=True)
+        decoder = self._named_decoder
+        if decoder is None and (self._format.decodes_unasked or options.selection.types):
+            return topic_decoder(file.topic, options.dialect, options.message_level, redact=options.redact)
+        if decoder is None:
+            decoder = PlainDecoder()
+        if isinstance(decoder, PlainDecoder | UserDecoder) and mirror_topic(file.topic) == "connect-configs":
+            return attrs.evolve(decoder, is_config=True)
+        return decoder
 
     def _take(self, line: Line) -> None:
         match line:
@@ -276,13 +279,17 @@ class Dump:
 
 
 def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
-    """Return the decoder that the user named, if any.
+    """Return the decoder of any file that the user named, if any.
 
     Raises:
         ValueError: it does not exist.
     """
+    if options.decoder == MIRROR:
+        return None  # It depends on the topic.
     if options.decoder is not None:
-        return _message_decoder(options.decoder, options)
+        from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import, because of schemas.
+
+        return message_decoder(options.decoder, options.dialect, options.message_level, redact=options.redact)
     names = (options.key_decoder, options.value_decoder)
     if names == (None, None):
         return None
@@ -290,10 +297,3 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
     if key_decoder is None and value_decoder is None:
         return PlainDecoder(options.redact)
     return UserDecoder(key_decoder, value_decoder, options.redact)
-
-
-def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
-    """Return a decoder of messages. It knows those of the release that the user named, or all."""
-    from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import, because of schemas.
-
-    return message_decoder(name, options.dialect, options.message_level, redact=options.redact)

@@ -14,12 +14,13 @@ from raftlog.records.messages.releases import DIALECTS, LEVELS, NEWEST_DIALECT, 
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA, OutputFormat
 from raftlog.tools.dump.selection import Selection, parse_time_ms, parse_type
+from raftlog.tools.payloads.topic_decoders import MIRROR
 from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
 
-DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata", "share-group-state")
-"""Decoders of known topics; if several are given, the first in this order is used, as in Kafka."""
+DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata", "share-group-state", MIRROR)
+"""Decoders of known topics; of several, the first in this order is used, as in Kafka, which does not have the last."""
 _DEFAULT_STRING_DECODER: Final = ""
 _NO_LIMIT: Final = 2**31 - 1
 _START: Final = "start"
@@ -57,7 +58,7 @@ class DumpOptions(NamedTuple):
         print_payloads: whether the format ``kafka`` shows keys and payloads.
         skip_record_metadata: whether it shows nothing else of a record.
         decode_corrupt: whether to decode batches whose CRC does not hold.
-        redact: whether to hide secrets; the format ``kafka`` never does.
+        redact: whether to hide secrets; the format ``kafka`` does so only with the decoder that Kafka lacks.
         selection: which batches and records to show.
         last: how many offsets before the log end to show, or None.
         limit: the most records to show, or batches if records are not read; None for no limit.
@@ -131,7 +132,7 @@ def _options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Dump
         print_payloads=print_payloads,
         skip_record_metadata=given.skip_record_metadata,
         decode_corrupt=given.decode_corrupt,
-        redact=not given.no_redact and output_format.hides_secrets,
+        redact=not given.no_redact and (output_format.hides_secrets or decoder == MIRROR),
         selection=selection,
         last=given.last,
         limit=given.limit,
@@ -291,6 +292,7 @@ def _add_record_options(group: argparse._ArgumentGroup) -> None:
         "cluster-metadata": "__cluster_metadata",
         "remote-log-metadata": "__remote_log_metadata (refused: raftlog does not decode it)",
         "share-group-state": "__share_group_state",
+        MIRROR: "MirrorMaker 2: offset syncs, checkpoints, heartbeats, Connect's offsets and configurations",
     }
     for name, topic in topics.items():
         group.add_argument(f"--{name}-decoder", action="store_true", help=f"decode records of {topic}")

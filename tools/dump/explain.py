@@ -60,7 +60,7 @@ def make_parser() -> Parser:
     place.add_argument("--offset", type=int, metavar="O", help="show the batch that holds this offset")
     place.add_argument("--position", type=int, metavar="P", help="show the batch or damage at this byte position")
     parser.add_argument("--all", action="store_true", help="show all bytes, and all of long texts")
-    parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
+    parser.add_argument("--no-redact", action="store_true", help="show secrets of metadata and of Connect")
     add_format_option(parser)
     add_spool_option(parser)
     return parser
@@ -185,13 +185,12 @@ def _problem(piece: Corruption | TornTail | ZeroPadding) -> str:
 def _describer(file: InputFile, piece: Piece, *, redact: bool) -> DescribeRecord:
     """Return the function that describes the messages in records of this file."""
     from raftlog.records.messages.releases import NEWEST_DIALECT
-    from raftlog.tools.payloads.message_payloads import control_payload, message_decoder
-    from raftlog.tools.payloads.payloads import DECODER_OF_TOPIC, PlainDecoder
+    from raftlog.tools.payloads.message_payloads import control_payload
+    from raftlog.tools.payloads.topic_decoders import topic_decoder
 
     batch = _batch_of(piece)
     is_control = isinstance(batch, RecordBatch) and batch.is_control
-    name = DECODER_OF_TOPIC.get(file.topic or "")
-    decoder = message_decoder(name, NEWEST_DIALECT, None, redact=redact) if name else PlainDecoder(redact)
+    decoder = topic_decoder(file.topic, NEWEST_DIALECT, None, redact=redact)
 
     def describe(record: Record) -> Description:
         payload = control_payload(record) if is_control else decoder.decode(record)

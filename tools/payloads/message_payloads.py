@@ -28,6 +28,8 @@ from raftlog.records.messages.coordinator import (
 from raftlog.records.messages.metadata import MetadataJson, MetadataRecord, metadata_json, read_metadata_record
 from raftlog.records.messages.releases import DIALECTS, Release
 from raftlog.records.messages.schema import NEWEST, message_types
+from raftlog.tools.payloads.config_secrets import may_be_config_secret
+from raftlog.tools.payloads.mirror_payloads import TYPE_NAMES as MIRROR_TYPE_NAMES
 from raftlog.tools.payloads.payloads import TOPIC_OF_DECODER, AnyRecord, Payload, PayloadDecoder
 from raftlog.tools.payloads.redaction import may_be_secret, may_show_secret, redacted
 from raftlog.tools.payloads.transaction_text import TRANSACTION_STATES, transaction_key_text, transaction_value_text
@@ -84,7 +86,8 @@ class MetadataDecoder:
         except DecodeError as error:
             text = f"Error at {record.offset}, skipping. {error.reason}"
             problem = self._named_problem(record.value, error)
-            return Payload(value_text=text, is_redacted=self.redact and may_be_secret(record.value), problem=problem)
+            is_secret = may_be_secret(record.value) or may_be_config_secret(record.value)
+            return Payload(value_text=text, is_redacted=self.redact and is_secret, problem=problem)
         message, has_secret = redacted(decoded)
         if has_secret and self.redact:
             decoded = MetadataRecord(decoded.type, decoded.version, message)
@@ -116,24 +119,31 @@ class CoordinatorDecoder:
         topic: one of these topics.
         dialect: the Kafka release whose format to follow.
         level: the Kafka release whose readers to follow.
+        redact: whether to hide secrets in records that are none of such a topic.
     """
 
     topic: str
     dialect: Release
     level: str
+    redact: bool = False
 
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's key and value."""
         try:
             decoded = read_coordinator_record(self.topic, record.key, record.value, level=self.level)
         except DecodeError as error:
-            return Payload(key_text=f"Error at offset {record.offset}, skipping. {error.reason}", problem=error)
+            return self._unread(record, f"Error at offset {record.offset}, skipping. {error.reason}", error)
         if isinstance(decoded, UnknownCoordinatorRecord):
             text = f"Unknown record type {decoded.type} at offset {record.offset}, skipping."
             if self._prints_transaction_text:
                 text = f"unknown::version={decoded.type}"
-            return Payload(key_text=text, problem=DecodeError(f"unknown record type {decoded.type}", "message-frame"))
+            return self._unread(record, text, DecodeError(f"unknown record type {decoded.type}", "message-frame"))
         return self.payload_of(decoded)
+
+    def _unread(self, record: AnyRecord, text: str, problem: DecodeError) -> Payload:
+        """Return the payload of a record that cannot be read, and so may come from any topic."""
+        is_secret = (record.key is None and may_be_secret(record.value)) or may_be_config_secret(record.value)
+        return Payload(key_text=text, has_secret=is_secret, is_redacted=is_secret and self.redact, problem=problem)
 
     @property
     def _prints_transaction_text(self) -> bool:
@@ -181,7 +191,8 @@ def type_names() -> frozenset[str]:
     """Return the names of all known types of payloads."""
     kinds = message_types("coordinator-records").keys() | message_types("early-share-records").keys()
     return frozenset(
-        {each.name for each in ControlRecordType}
+        MIRROR_TYPE_NAMES
+        | {each.name for each in ControlRecordType}
         | {MetadataRecord(kind, 0, {}).type_name for kind in message_types("metadata-records").values()}
         | {_coordinator_type(name) for name in kinds if name.endswith("Key")}
     )
@@ -253,4 +264,4 @@ def message_decoder(name: str, dialect: Release, level: str | None, *, redact: b
     """Return the decoder of one of ``TOPIC_OF_DECODER``; a level of None is the newest."""
     if name == "cluster-metadata":
         return MetadataDecoder(level or NEWEST, redact)
-    return CoordinatorDecoder(TOPIC_OF_DECODER[name], dialect, level or NEWEST)
+    return CoordinatorDecoder(TOPIC_OF_DECODER[name], dialect, level or NEWEST, redact)

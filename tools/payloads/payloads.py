@@ -11,6 +11,7 @@ from raftlog.errors import DecodeError
 from raftlog.records.batches.legacy import LegacyRecord
 from raftlog.records.batches.record import RecordView
 from raftlog.records.messages.java_text import decode_utf8
+from raftlog.tools.payloads.config_secrets import may_be_config_secret
 from raftlog.tools.payloads.decoder_classes import class_decoder
 from raftlog.tools.payloads.redaction import may_be_secret
 
@@ -78,14 +79,19 @@ class PlainDecoder:
     """Shows keys and values as text.
 
     Attributes:
-        redact: whether to hide a value that is a metadata record with a secret, since its topic may not be known.
+        redact: whether to hide a value that is a metadata record or a configuration of Connect with a secret, since its
+            topic may not be known.
+        is_config: whether the topic is one of Connect's configurations, where a value that cannot be read is a secret.
     """
 
     redact: bool = False
+    is_config: bool = False
 
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's key and value."""
-        is_secret = record.key is None and may_be_secret(record.value)
+        is_secret = (record.key is None and may_be_secret(record.value)) or may_be_config_secret(
+            record.value, is_config=self.is_config
+        )
         return Payload(
             key_text=None if record.key is None else decode_utf8(record.key),
             value_text=None if record.value is None else decode_utf8(record.value),
@@ -100,16 +106,17 @@ class UserDecoder:
 
     Attributes:
         key_decoder, value_decoder: convert bytes to an object that can be shown as text; None shows the bytes.
-        redact: whether to hide a value that is a metadata record with a secret.
+        redact, is_config: as in ``PlainDecoder``.
     """
 
     key_decoder: Callable[[bytes], object] | None
     value_decoder: Callable[[bytes], object] | None
     redact: bool = False
+    is_config: bool = False
 
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's key and value."""
-        payload = PlainDecoder(self.redact).decode(record)
+        payload = PlainDecoder(self.redact, self.is_config).decode(record)
         value_decoder = None if payload.is_redacted else self.value_decoder
         for part, decoder, data in (("key", self.key_decoder, record.key), ("value", value_decoder, record.value)):
             if decoder is None or data is None:

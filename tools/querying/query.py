@@ -77,7 +77,7 @@ def make_parser() -> Parser:
         help="where to make a private directory for what exceeds the limit, which is removed at the end; never inside a"
         " source (default: what TMPDIR says, or else /tmp)",
     )
-    parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
+    parser.add_argument("--no-redact", action="store_true", help="show secrets of metadata and of Connect")
     add_processes_option(parser, "look for findings, voters and epochs")
     return parser
 

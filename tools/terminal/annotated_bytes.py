@@ -248,7 +248,8 @@ class _Records:
         yield self._field(end, at, "varint", "offset delta", f"{delta}: offset {record.offset}")
         at = yield from self._sized("key", at, self._key_text(record.key))
         value = self.describe(record)
-        meaning = _text(record.value) if value.text is None else value.text
+        shown = "" if value.is_secret else _text(record.value)
+        meaning = shown if value.text is None else value.text
         at = yield from self._sized("value", at, meaning, is_secret=value.is_secret, is_damage=value.is_damage)
         yield from self._annotate_headers(record, at)
 

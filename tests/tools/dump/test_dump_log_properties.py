@@ -25,6 +25,7 @@ DECODERS = (
     "--offsets-decoder",
     "--transaction-log-decoder",
     "--share-group-state-decoder",
+    "--mirror-decoder",
 )
 OPTIONS = (*DECODERS, "--decode-corrupt", "--shallow", "--no-redact", "--skip-record-metadata", "--deep-iteration")
 NODE = GOLDEN / "data-topics/data/n1"

@@ -50,6 +50,8 @@ def test_a_comma_list_is_not_trimmed(tmp_path: Path) -> None:
         (("--share-group-state-decoder", "--cluster-metadata-decoder"), "cluster-metadata"),
         (("--value-decoder-class", "builtins:len", "--share-group-state-decoder"), "share-group-state"),
         (("--remote-log-metadata-decoder", "--offsets-decoder"), "offsets"),
+        (("--mirror-decoder", "--share-group-state-decoder"), "share-group-state"),
+        (("--value-decoder-class", "builtins:len", "--mirror-decoder"), "mirror"),
     ],
 )
 def test_one_decoder_wins(options: tuple[str, ...], winner: str) -> None:

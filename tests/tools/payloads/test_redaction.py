@@ -92,7 +92,7 @@ def test_kafkas_own_secrets_are_shown_when_asked_for() -> None:
             assert secret in shown_bytes(open_lines)
             assert base64.b64encode(secret) in kafka.output
         assert open_lines.messages == ""
-        assert kafka.messages.count("secrets of metadata records are shown") == 1
+        assert kafka.messages.count("secrets are shown") == 1
 
 
 def test_no_note_without_payloads() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets of metadata records leave a query by no view, column, condition or format, unless they are asked for."""
+"""Secrets of the metadata and of Connect leave a query by no view, column, condition or format, unless asked for."""
 
 import base64
 from pathlib import Path
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.messages.metadata import metadata_record, write_metadata_record
+from raftlog.tools.payloads.config_secrets import may_be_config_secret
 from raftlog.tools.payloads.redaction import may_be_secret
 from raftlog.tools.querying.hidden_values import with_hidden_secrets
 from raftlog.tools.querying.query import FORMATS
@@ -27,6 +28,9 @@ HIDDEN = "[redacted]"
 PLAIN = write_metadata_record(
     metadata_record("ConfigRecord", {"resourceType": 2, "resourceName": "t", "name": "retention.ms", "value": "1"})
 )
+SESSION_KEY = b'{"key":"%s","algorithm":"HmacSHA256","creation-timestamp":7}' % SECRET.encode()
+CONNECTOR = b'{"properties":{"connector.class":"c","a.password":"%s"}}' % SECRET.encode()
+PLAIN_CONFIG = b'{"properties":{"connector.class":"c","topics":"t"}}'
 QUESTIONS = (
     "FROM records",
     "FROM metadata",
@@ -103,9 +107,43 @@ def test_what_only_starts_like_a_secret(part: FilePart, hides: bool) -> None:
     assert shown == [*([HIDDEN.encode()] * 3 if hides else cut), HIDDEN.encode()]
 
 
+@pytest.mark.parametrize("folder", ["mm2-configs.A.internal-0", "connect-configs-0", "elsewhere"])
+def test_secrets_of_connect(folder: str, tmp_path: Path) -> None:
+    """A session key and a configuration with a password are hidden as a whole, with and without the key's column."""
+    path = write_log(tmp_path / folder, batch(0, [SESSION_KEY, CONNECTOR, PLAIN_CONFIG, None], key=b"session-key"))
+    for column in ("value", "key, value"):
+        sql = f'SELECT {column} FROM records WHERE "offset" < 4 ORDER BY "offset"'
+        rows = run("query", sql, path.parent, "--format", "jsonl").objects
+        assert [row["value"] for row in rows] == [HIDDEN, HIDDEN, PLAIN_CONFIG.decode(), None]
+        shown = run("query", sql, path.parent, "--format", "jsonl", "--no-redact").objects
+        assert [row["value"] for row in shown] == [
+            SESSION_KEY.decode(),
+            CONNECTOR.decode(),
+            PLAIN_CONFIG.decode(),
+            None,
+        ]
+    sql = f"SELECT count(*) AS found FROM records WHERE contains(hex(value), '{SECRET.encode().hex().upper()}')"
+    assert run("query", sql, path.parent, "--format", "jsonl").objects == [{"found": 0}]
+
+
+def test_configurations_that_cannot_be_read() -> None:
+    """In a topic of configurations a value that is no JSON object is hidden; in other topics it is shown."""
+    values = [SESSION_KEY[:-1], b"text", b"", b'{"a.password":"p"}', b"{}"]
+    rows = pa.RecordBatch.from_pydict({"value": pa.array(values, pa.binary())})
+    hidden = HIDDEN.encode()
+    shown = with_hidden_secrets(rows, FilePart("a", "mm2-configs.A.internal", 0)).column("value").to_pylist()
+    assert shown == [hidden] * 4 + [b"{}"]
+    shown = with_hidden_secrets(rows, FilePart("a", "orders", 0)).column("value").to_pylist()
+    assert shown == [hidden, *values[1:]]
+
+
 @given(
-    st.lists(st.none() | st.binary(max_size=4) | st.sampled_from([*SECRETS, PLAIN])),
-    st.sampled_from(["orders", "__cluster_metadata"]),
+    st.lists(
+        st.none()
+        | st.binary(max_size=4)
+        | st.sampled_from([*SECRETS, PLAIN, SESSION_KEY, SESSION_KEY[:-1], CONNECTOR, PLAIN_CONFIG])
+    ),
+    st.sampled_from(["orders", "__cluster_metadata", "mm2-configs.A.internal"]),
     st.integers(0, 3),
 )
 def test_each_value_is_judged_by_itself(values: list[bytes | None], topic: str, skipped: int) -> None:
@@ -115,7 +153,13 @@ def test_each_value_is_judged_by_itself(values: list[bytes | None], topic: str, 
     ).slice(skipped)
     found = with_hidden_secrets(rows, FilePart("a", topic, 0))
     is_metadata = topic == "__cluster_metadata"
-    hidden = [HIDDEN.encode() if may_be_secret(each, if_unreadable=is_metadata) else each for each in values]
+    is_config = topic.startswith("mm2-configs.")
+    hidden = [
+        HIDDEN.encode()
+        if may_be_secret(each, if_unreadable=is_metadata) or may_be_config_secret(each, is_config=is_config)
+        else each
+        for each in values
+    ]
     assert found.column("value").to_pylist() == hidden[skipped:]
     assert found.schema == rows.schema
     assert found.column("offset").to_pylist() == list(range(len(values)))[skipped:]
