@@ -117,7 +117,8 @@ def _known_rows(records: RecordColumns) -> Rows:
     flags = np.zeros(len(offsets), np.uint8)
     if "is_aborted" in records.columns:
         flags[records.to_numpy("is_aborted")] = ABORTED
-    return Rows(offsets, record_digests(records).to_numpy(), flags)
+    digests = np.ascontiguousarray(record_digests(records).to_numpy().view(np.uint64).T)
+    return Rows(offsets, digests, flags)
 
 
 def _control_offsets(first: Int64s, last: Int64s) -> Iterator[Int64s]:
