@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether consumer groups can follow to a mirror and back. Pure: no files are read.
+
+``check_checkpoints`` judges what a group would use, ``fail_over`` and ``fail_back`` count what it reads twice or
+misses.
+"""
+
+from raftlog.tools.mirrors.following.checkpoints import check_checkpoints
+from raftlog.tools.mirrors.following.group_moves import (
+    GroupMove,
+    MirrorCounts,
+    OffsetReset,
+    PositionOrigin,
+    fail_back,
+    fail_over,
+)
+from raftlog.tools.mirrors.following.group_offsets import (
+    GroupCheckpoint,
+    GroupCommit,
+    GroupEvidence,
+    MirroredRecord,
+    MirroredRecords,
+)
+from raftlog.tools.mirrors.following.mirror_findings import MirrorFinding
+
+__all__ = [
+    "GroupCheckpoint",
+    "GroupCommit",
+    "GroupEvidence",
+    "GroupMove",
+    "MirrorCounts",
+    "MirrorFinding",
+    "MirroredRecord",
+    "MirroredRecords",
+    "OffsetReset",
+    "PositionOrigin",
+    "check_checkpoints",
+    "fail_back",
+    "fail_over",
+]
