@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether consumer groups can follow to a mirror and back. Pure: no files are read.
+"""Whether consumer groups can follow to a mirror and back, and whether its flow is alive. Pure: no files are read.
 
 ``check_checkpoints`` judges what a group would use, ``fail_over`` and ``fail_back`` count what it reads twice or
-misses.
+misses, ``heartbeat_gaps`` says when a flow stood still.
 """
 
 from raftlog.tools.mirrors.following.checkpoints import check_checkpoints
@@ -21,6 +21,7 @@ from raftlog.tools.mirrors.following.group_offsets import (
     MirroredRecord,
     MirroredRecords,
 )
+from raftlog.tools.mirrors.following.heartbeats import StoredHeartbeat, heartbeat_gaps
 from raftlog.tools.mirrors.following.mirror_findings import MirrorFinding
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "MirroredRecords",
     "OffsetReset",
     "PositionOrigin",
+    "StoredHeartbeat",
     "check_checkpoints",
     "fail_back",
     "fail_over",
+    "heartbeat_gaps",
 ]

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups of the real pair of clusters, where the mirror of ``orders`` has the source's offsets."""
+"""The groups and heartbeats of the real pair of clusters, where the mirror of ``orders`` has the source's offsets."""
 
 from typing import Final
 
 from raftlog.records.messages.coordinator import UnknownCoordinatorRecord, read_coordinator_record
 from raftlog.records.messages.mirrors.mirror_records import (
     Checkpoint,
+    Heartbeat,
     MirrorRecordType,
     OffsetSync,
     read_mirror_record,
 )
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.following import GroupCheckpoint, GroupCommit, GroupEvidence
+from raftlog.tools.mirrors.following import GroupCheckpoint, GroupCommit, GroupEvidence, StoredHeartbeat
 from tests.records.messages.mirrors.mirror_corpus import A, B, records_of
 from tests.tools.mirrors.comparing.made_mirrors import Entry
 from tests.tools.mirrors.following.made_groups import NaiveMirror
@@ -74,3 +75,13 @@ def corpus_evidence(partition: int) -> tuple[GroupEvidence, NaiveMirror]:
     )
     entries = tuple(Entry(offset, offset) for offset in source)
     return evidence, NaiveMirror(entries, entries)
+
+
+def corpus_heartbeats(node: str, topic: str) -> list[StoredHeartbeat]:
+    """Return the heartbeats of a topic."""
+    found = []
+    for each in records_of(node, topic):
+        heartbeat = read_mirror_record(MirrorRecordType.HEARTBEAT, each.key, each.value)
+        assert isinstance(heartbeat, Heartbeat)
+        found.append(StoredHeartbeat(heartbeat.key, heartbeat.timestamp, each.offset))
+    return found
