@@ -2,7 +2,7 @@
 """Whether consumer groups can follow to a mirror and back, and whether its flow is alive. Pure: no files are read.
 
 ``check_checkpoints`` judges what a group would use, ``fail_over`` and ``fail_back`` count what it reads twice or
-misses, ``heartbeat_gaps`` says when a flow stood still.
+misses, ``heartbeat_gaps`` says when a flow stood still, ``find_cycles`` and ``find_unpaired`` compare names.
 """
 
 from raftlog.tools.mirrors.following.checkpoints import check_checkpoints
@@ -23,14 +23,17 @@ from raftlog.tools.mirrors.following.group_offsets import (
 )
 from raftlog.tools.mirrors.following.heartbeats import StoredHeartbeat, heartbeat_gaps
 from raftlog.tools.mirrors.following.mirror_findings import MirrorFinding
+from raftlog.tools.mirrors.following.topic_pairs import ClusterTopics, MirrorFlow, find_cycles, find_unpaired
 
 __all__ = [
+    "ClusterTopics",
     "GroupCheckpoint",
     "GroupCommit",
     "GroupEvidence",
     "GroupMove",
     "MirrorCounts",
     "MirrorFinding",
+    "MirrorFlow",
     "MirroredRecord",
     "MirroredRecords",
     "OffsetReset",
@@ -39,5 +42,7 @@ __all__ = [
     "check_checkpoints",
     "fail_back",
     "fail_over",
+    "find_cycles",
+    "find_unpaired",
     "heartbeat_gaps",
 ]
