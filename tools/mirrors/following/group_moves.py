@@ -142,7 +142,7 @@ def fail_back(
         evidence: what both clusters say.
         counts: of the partition.
         reset: as the group's consumers are configured; the default is Kafka's.
-        position: the offset that the operator sets on the source; None if nobody does.
+        position: the offset that the operator sets on the source; None if none is set.
     """
     return tuple(_move_back(evidence, counts, group, reset, position) for group in evidence.groups)
 

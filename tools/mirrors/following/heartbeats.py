@@ -50,8 +50,8 @@ def heartbeat_gaps(
 
     Args:
         heartbeats: of one topic, in its order, of any flows.
-        interval_ms: as configured (``emit.heartbeats.interval.seconds``), in ms; None for the median of the distances
-            of each flow, the lower one of two.
+        interval_ms: as configured (``emit.heartbeats.interval.seconds``), in ms; None, or 0, for the median of the
+            distances of each flow, the lower one of two.
         missing: the offsets of the topic, between its first and its last record, that have no record any more, in
             order and without overlap.
     """

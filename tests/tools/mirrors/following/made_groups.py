@@ -2,12 +2,12 @@
 """Groups that read a source while it is mirrored, in memory, with checkpoints as MirrorCheckpointTask writes them."""
 
 import random
-from collections.abc import Iterator
 from typing import Final
 
 import attrs
 
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.following.group_offsets import GroupCheckpoint, GroupCommit, GroupEvidence, MirroredRecord
 from tests.tools.mirrors.comparing.made_mirrors import Entry, MemoryLog, Task, made_source
 from tests.tools.mirrors.following.offset_sync_store import ThinnedSyncs
@@ -59,13 +59,13 @@ class History:
         chance: decides what happens.
         source: the log; all of it is there from the beginning.
         task: mirrors it.
-        mirrored: so many of its data records are mirrored.
+        mirrored: its data records before this one are mirrored, or skipped.
     """
 
     chance: random.Random
     source: MemoryLog
     task: Task
-    mirrored: int = 0
+    mirrored: int
     source_commits: list[GroupCommit] = attrs.field(factory=list)
     target_commits: list[GroupCommit] = attrs.field(factory=list)
     checkpoints: list[GroupCheckpoint] = attrs.field(factory=list)
@@ -74,16 +74,30 @@ class History:
 
     def step(self) -> None:
         """Let one thing happen."""
-        happens = self.chance.choice
-        happens(
-            (self.mirror, self.mirror, self.commit, self.commit, self.checkpoint, self.checkpoint, self.restart_some)
-        )()
+        often = (self.mirror, self.commit, self.checkpoint)
+        self.chance.choice((*often, *often, *often, self.restart_some, self.restart_some, self.skip))()
 
     def mirror(self) -> None:
         """Mirror some more records."""
-        count = self.chance.randrange(1, 30)
-        self.task.mirror(self.source.entries[self.mirrored : self.mirrored + count])
-        self.mirrored = min(self.mirrored + count, len(self.source.entries))
+        end = min(self.mirrored + self.chance.randrange(1, 30), len(self.source.entries))
+        self.mirror_between(self.mirrored, end)
+        self.mirrored = end
+
+    def mirror_between(self, start: int, end: int) -> None:
+        """Mirror records from one (inclusive) to another (exclusive).
+
+        Syncs may be overtaken by later ones before they are sent, and Connect's commit may write one more.
+        """
+        syncs, former = self.task.syncs, len(self.task.syncs)
+        self.task.mirror(self.source.entries[start:end])
+        syncs[former:] = [each for each in syncs[former:] if self.chance.random() < 0.8]
+        if self.task.target and self.chance.random() < 0.2:
+            last = self.task.target[-1]
+            syncs.append(Sync(last.content, last.offset, self.task.producer_id, len(syncs)))
+
+    def skip(self) -> None:
+        """Go on after some records that are not mirrored, as after a reset to the latest offset."""
+        self.mirrored = min(self.mirrored + self.chance.randrange(9), len(self.source.entries))
 
     def restart_some(self) -> None:
         """Restart one of the tasks."""
@@ -97,13 +111,13 @@ class History:
         self.synced = len(self.task.syncs)
         self.store = ThinnedSyncs.loaded(self.task.syncs, has_checkpoints=self.chance.random() < 0.5)
 
-    def restart(self, back: int, end: int | None = None) -> None:
-        """Go on as another task from a record on that may be mirrored; it mirrors at least what was mirrored before."""
+    def restart(self, back: int) -> None:
+        """Go on as another task from a record on that may be mirrored; it mirrors all that was mirrored before."""
         self.task.restart()
         between = self.chance.randrange(back, self.mirrored + 1)
-        self.task.mirror(self.source.entries[back:between])
+        self.mirror_between(back, between)
         self.checkpoint()
-        self.task.mirror(self.source.entries[between : self.mirrored if end is None else end])
+        self.mirror_between(between, self.mirrored)
 
     def commit(self) -> None:
         """Let a group commit any offset, mostly a later one."""
@@ -163,19 +177,14 @@ class History:
         return evidence, NaiveMirror(source, target)
 
 
-def histories(seed: int) -> Iterator[History]:
-    """Yield one history after each of its steps: the same object, which goes on."""
+def made_history(seed: int) -> History:
+    """Return a history at its end."""
     chance = random.Random(seed)
     made = made_source(chance, chance.randrange(1, 150), 1)
     entries = [attrs.evolve(each, content=each.offset) for each in made.entries]
     source = MemoryLog(entries, made.start_offset, made.end_offset)
-    history = History(chance, source, Task(chance.choice((2, 10)), chance.random() < 0.3))
+    start = chance.choice((0, 0, chance.randrange(len(entries))))
+    history = History(chance, source, Task(chance.choice((2, 10)), chance.random() < 0.3), start)
     for _ in range(chance.randrange(1, 40)):
         history.step()
-        yield history
-
-
-def made_history(seed: int) -> History:
-    """Return a history at its end."""
-    *_, last = histories(seed)
-    return last
+    return history

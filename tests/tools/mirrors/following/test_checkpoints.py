@@ -54,7 +54,7 @@ def with_checkpoint(evidence: GroupEvidence, index: int, downstream: int) -> Gro
 
 @given(SEEDS)
 def test_what_mirrormaker_writes_is_sound(seed: int) -> None:
-    """No history of tasks, restarts, groups that go back, late syncs and retention gives a finding."""
+    """Restarts, skipped records, groups that go back, late and lost syncs, and retention give no finding."""
     history = made_history(seed)
     starts = history.cut_front()
     history.write_foreign()
@@ -141,7 +141,7 @@ def test_an_offset_without_a_checkpoint_is_odd(seed: int, offset: int) -> None:
 def test_a_checkpoint_while_a_restart_copies_again_is_ahead() -> None:
     """A task that starts anew and dies early leaves a checkpoint after the only copy of a record."""
     entries = tuple(Entry(offset, offset) for offset in range(100))
-    history = History(random.Random(1), MemoryLog(entries, 0, 100), Task())
+    history = History(random.Random(1), MemoryLog(entries, 0, 100), Task(), 0)
     history.task.mirror(entries)
     history.source_commits.append(GroupCommit("readers", 50, 0))
     history.task.restart()
@@ -180,6 +180,23 @@ def test_real_checkpoints_equal_a_replay_of_the_store(partition: int, expected: 
         store = ThinnedSyncs.loaded(corpus_syncs(partition, each.timestamp_ms), has_checkpoints=True)
         assert store.translated(each.upstream) == each.downstream
     assert check_checkpoints(evidence, mirror) == ()
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_every_other_offset_of_a_real_checkpoint_is_judged(partition: int) -> None:
+    """Anywhere else a real checkpoint is ahead, odd, or a later or earlier translation, as its offset says."""
+    evidence, mirror = corpus_evidence(partition)
+    end = evidence.target.end
+    known = {each.downstream + step for each in evidence.syncs for step in (0, 1)}
+    for index, each in enumerate(evidence.checkpoints):
+        for downstream in range(end + 3):
+            found = check_checkpoints(with_checkpoint(evidence, index, downstream), mirror)
+            rules = [(one.rule, one.evidence) for one in found]
+            if downstream > each.upstream:  # The mirror has the offsets of the source.
+                assert rules == [(AHEAD, each.offset)]
+                assert found[0].target == OffsetRange(min(each.upstream, end), downstream)
+            else:
+                assert rules == [(ODD, each.offset)] * (downstream not in known)
 
 
 @given(st.lists(st.integers(0, 1 << 62), max_size=80, unique=True).map(sorted), st.integers(0, 1 << 62))

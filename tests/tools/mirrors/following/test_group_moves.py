@@ -158,7 +158,7 @@ def test_an_offset_that_the_log_does_not_have_is_reset(reset: OffsetReset, posit
 
 
 def test_nothing_is_counted_where_no_commit_is_known() -> None:
-    """Without a commit on the source nobody knows what the group has read."""
+    """Without a commit on the source it is unknown what the group has read."""
     evidence, mirror = made()
     evidence = attrs.evolve(evidence, source_commits=(GroupCommit("readers", 5, 0), GroupCommit("readers", None, 1)))
     for each in (*fail_over(evidence, mirror), *fail_back(evidence, mirror)):
