@@ -59,18 +59,17 @@ def _of_checkpoints(evidence: GroupEvidence, mirrored: MirroredRecords) -> Itera
 def _ahead(each: GroupCheckpoint, evidence: GroupEvidence, mirrored: MirroredRecords) -> MirrorFinding | None:
     """Return the finding about a checkpoint after which a record is not read, or that the target does not reach."""
     first, end = mirrored.first_mirrored_from(each.upstream), evidence.target.end
+    reason = f"it goes on at offset {each.downstream} of the target"
     if first is not None and first.last_copy < each.downstream:
         source = OffsetRange(each.upstream, first.upstream + 1)
         target = OffsetRange(first.last_copy, each.downstream)
-        reason = (
-            f"it goes on at offset {each.downstream} of the target, and the record at offset {first.upstream} of the "
-            f"source, which it has not read, is at {first.last_copy}"
-        )
+        reason += f", and offset {first.upstream} of the source, which it has not read, is at {first.last_copy}"
     elif each.downstream > end:
         source, target = OffsetRange(each.upstream, each.upstream), OffsetRange(end, each.downstream)
-        reason = f"it goes on at offset {each.downstream} of the target, which ends at {end} (exclusive)"
     else:
         return None
+    if each.downstream > end:
+        reason += f", and the target ends at {end} (exclusive)"
     return MirrorFinding(_AHEAD, each.group, reason, source, target, each.offset)
 
 

@@ -74,6 +74,7 @@ def test_a_checkpoint_after_an_unread_record_is_ahead(seed: int, data: st.DataOb
     source, target = OffsetRange(checkpoint.upstream, first.upstream + 1), OffsetRange(first.last_copy, downstream)
     assert places([found]) == [(AHEAD, checkpoint.group, source, target, index)]
     assert found.severity is Severity.DATA_LOSS
+    assert ("ends at" in found.reason) == (downstream > evidence.target.end)
     exact = with_checkpoint(attrs.evolve(evidence, has_all_syncs=False), index, first.last_copy)
     assert check_checkpoints(exact, mirror) == ()
 
