@@ -3,14 +3,25 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from raftlog.records.rules import Severity
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.following import GroupMove, MirrorFinding
 from raftlog.tools.mirrors.naming import IdentityPolicy
-from raftlog.tools.mirrors.pair_findings import MirrorFinding
+from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
+from raftlog.tools.mirrors.pairing import MirrorPair
+from raftlog.tools.terminal.table_lines import table
+from raftlog.tools.terminal.value_text import time_text
 from raftlog.tools.terminal.verb_output import Fact
+
+_NONE: Final = "-"
+_MOVE_COLUMNS: Final = (
+    *("GROUP", "PARTITION", "COMMITTED", "GOES ON AT", "BY", "READ AGAIN", "SKIPPED", "MISSING"),
+    *("NEWEST IN SOURCE", "NEWEST IN TARGET"),
+)
+_MOVE_NUMBERS: Final = frozenset({2, 3, 5, 6, 7})
 
 
 def flow_fact(flow: FlowReport) -> Fact:
@@ -72,13 +83,77 @@ def pair_facts(report: PairReport) -> Iterator[Fact]:
         yield Fact(f"  {each.severity.value}: {each.reason} [{each.rule}]", "finding", _finding(each))
 
 
-def total_fact(reports: Sequence[PairReport]) -> Fact:
-    """Return what was found of all pairs."""
+def flow_finding_facts(found: Sequence[MirrorFinding]) -> Iterator[Fact]:
+    """Yield what was found of heartbeats and names."""
+    for number, each in enumerate(found):
+        gap = "" if each.since_ms is None or each.until_ms is None else f", {_times(each.since_ms, each.until_ms)}"
+        line = f"{each.subject}: {each.severity.value}: {each.reason}{gap} [{each.rule}]"
+        members = {
+            "rule": each.rule,
+            "severity": each.severity.value,
+            "subject": each.subject,
+            "reason": each.reason,
+            "since_ms": each.since_ms,
+            "until_ms": each.until_ms,
+        }
+        yield Fact(["", line] if number == 0 else [line], "flow_finding", members)
+
+
+def move_facts(flow: FlowReport, reports: Sequence[PairReport]) -> Iterator[Fact]:
+    """Yield what becomes of each group that moves to the target, and of each that comes back, as two tables."""
+    source, target = flow.aliases
+    for words, origin, moves in (
+        (f"Groups that move from {source} to {target} now", source, [(each.pair, each.moves) for each in reports]),
+        (f"Groups that come back to {source} then", target, [(each.pair, each.moves_back) for each in reports]),
+    ):
+        found = [(pair, each) for pair, of_pair in moves for each in of_pair]
+        if not found:
+            continue
+        rows = [_MOVE_COLUMNS, *(_move_row(pair, each) for pair, each in found)]
+        lines = table(rows, _MOVE_NUMBERS)
+        yield Fact(["", f"{words}:", lines[0]], "moves", {"from": origin, "groups": len(found)})
+        for line, (pair, each) in zip(lines[1:], found, strict=True):
+            yield Fact(line, "move", _move_members(pair, each, origin))
+
+
+def _move_row(pair: MirrorPair, each: GroupMove) -> tuple[object, ...]:
+    counts = ("-" if count is None else count for count in (each.read_again, each.skipped, each.missing))
+    times = (_NONE if ms is None else time_text(ms) for ms in (each.newest_source_ms, each.newest_target_ms))
+    committed = _NONE if each.committed is None else each.committed
+    partition = f"{pair.source}-{pair.partition}"
+    return (each.group, partition, committed, each.position, each.origin.value, *counts, *times)
+
+
+def _move_members(pair: MirrorPair, each: GroupMove, origin: str) -> dict[str, Any]:
+    return {
+        "from": origin,
+        "group": each.group,
+        "source": _partition(pair.source, pair.partition),
+        "target": _partition(pair.target, pair.partition),
+        "committed": each.committed,
+        "translated": each.translated,
+        "position": each.position,
+        "origin": each.origin.value,
+        "read_again": each.read_again,
+        "skipped": each.skipped,
+        "missing": each.missing,
+        "newest_source_ms": each.newest_source_ms,
+        "newest_target_ms": each.newest_target_ms,
+    }
+
+
+def _times(since_ms: int, until_ms: int) -> str:
+    return f"from {time_text(since_ms)} to {time_text(until_ms)}"
+
+
+def total_fact(reports: Sequence[PairReport], found: Sequence[MirrorFinding] = ()) -> Fact:
+    """Return what was found of all pairs, and of the flow."""
     severities = Counter(each.severity for report in reports for each in report.findings)
+    severities.update(each.severity for each in found)
     compared = sum(report.result.counts.compared for report in reports)
     serious = [(each, severities[each]) for each in reversed(Severity) if severities[each]]
-    found = ", ".join(f"{count:,} {each.value}" for each, count in serious if each is not Severity.HARMLESS)
-    line = f"{len(reports):,} pairs, {compared:,} records compared: {found or 'no finding above harmless'}."
+    words = ", ".join(f"{count:,} {each.value}" for each, count in serious if each is not Severity.HARMLESS)
+    line = f"{len(reports):,} pairs, {compared:,} records compared: {words or 'no finding above harmless'}."
     members = {"pairs": len(reports), "compared": compared, "findings": {each.value: count for each, count in serious}}
     return Fact(["", line] if reports else ["There are no pairs."], "total", members)
 
@@ -99,7 +174,7 @@ def _partition(topic: str, partition: int) -> dict[str, Any]:
     return {"topic": topic, "partition": partition}
 
 
-def _finding(each: MirrorFinding) -> dict[str, Any]:
+def _finding(each: PairFinding) -> dict[str, Any]:
     pair = each.pair
     return {
         "rule": each.rule,

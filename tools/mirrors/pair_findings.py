@@ -35,7 +35,7 @@ _MOST_PRODUCERS: Final = 5
 
 
 @attrs.frozen
-class MirrorFinding:
+class PairFinding:
     """One finding about a pair.
 
     Attributes:
@@ -65,7 +65,7 @@ def findings_of(
     holes: Iterable[tuple[OffsetRange, OffsetRange | None]] = (),
     *,
     has_transforms: bool = False,
-) -> Iterator[MirrorFinding]:
+) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
 
     Args:
@@ -84,9 +84,9 @@ def findings_of(
         severity = CATALOGUE[rule].severity
         if has_transforms and each.kind is MirrorFault.CHANGED:
             severity = Severity.SUSPICIOUS
-        yield MirrorFinding(rule, severity, words.of(each), pair, each.source, each.target)
+        yield PairFinding(rule, severity, words.of(each), pair, each.source, each.target)
     for hole, source_place in holes:
-        yield MirrorFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
+        yield PairFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
     counts = result.counts
     for rule, count, reason in (
         ("mirror.lag", counts.lag, "{} at the end of the source not mirrored yet"),
@@ -95,7 +95,7 @@ def findings_of(
     ):
         if count:
             text = reason.format("1 record" if count == 1 else f"{count:,} records")
-            yield MirrorFinding(rule, CATALOGUE[rule].severity, text, pair)
+            yield PairFinding(rule, CATALOGUE[rule].severity, text, pair)
 
 
 class _Words:

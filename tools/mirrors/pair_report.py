@@ -4,8 +4,9 @@
 import attrs
 
 from raftlog.tools.mirrors.comparing.pair import PairResult
+from raftlog.tools.mirrors.following import GroupMove
 from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
-from raftlog.tools.mirrors.pair_findings import MirrorFinding
+from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reading.flow import FoundConfig, FoundSyncs
 
@@ -36,9 +37,13 @@ class PairReport:
     Attributes:
         pair: the two.
         result: of their comparison.
-        findings: in the order of the target.
+        findings: in the order of the target; then those about groups.
+        moves: what becomes of each group that moves to the target now.
+        moves_back: what becomes of it when it comes back.
     """
 
     pair: MirrorPair
     result: PairResult
-    findings: tuple[MirrorFinding, ...]
+    findings: tuple[PairFinding, ...]
+    moves: tuple[GroupMove, ...] = ()
+    moves_back: tuple[GroupMove, ...] = ()

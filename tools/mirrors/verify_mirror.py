@@ -6,21 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import MirrorFlowError, NamingPolicyError, RaftLogError
-from raftlog.invariants import present
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.findings import Finding, Tally
-from raftlog.tools.image.topics import is_compacted
-from raftlog.tools.mirrors.comparing.pair import compare_pair
-from raftlog.tools.mirrors.holes import find_holes
-from raftlog.tools.mirrors.mirror_lines import flow_fact, pair_facts, total_fact
+from raftlog.tools.mirrors.mirror_lines import flow_fact, flow_finding_facts, move_facts, pair_facts, total_fact
 from raftlog.tools.mirrors.naming import configured_policy
 from raftlog.tools.mirrors.naming_options import add_policy_options, policy_properties
-from raftlog.tools.mirrors.pair_findings import findings_of
-from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
-from raftlog.tools.mirrors.pairing import find_pairs
+from raftlog.tools.mirrors.pair_report import FlowReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
-from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_progress, find_syncs, said
+from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
 from raftlog.tools.mirrors.reading.metadata import read_tables
+from raftlog.tools.mirrors.verification import MirrorVerification
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
@@ -77,32 +72,24 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     is_on_target = config.has_syncs_on_target if config else None
     is_on_target = _PLACES[given.syncs] if given.syncs else is_on_target
     syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
-    progress, more = find_progress(target, aliases[0])
-    reads_committed = _reads_committed(given, config)
-    flow = FlowReport(aliases, policy, config, syncs, reads_committed)
+    flow = FlowReport(aliases, policy, config, syncs, _reads_committed(given, config))
     yield flow_fact(flow)
-    for finding in (*source.problems, *target.problems, *problems, *syncs.findings, *more):
-        _report(finding, tally)
+    verification = MirrorVerification(source, target, flow, read_tables(given.source), read_tables(given.target))
+    verification.problems += problems
     reports = []
-    tables = read_tables(given.target)
-    for pair in find_pairs(source.topics, target.topics, policy, aliases[0], [topic for topic, _ in syncs.syncs]):
-        ours = present(source.log(pair.source, pair.partition), "a listed log")
-        theirs = present(target.log(pair.target, pair.partition), "a listed log")
-        key = pair.source, pair.partition
-        result = compare_pair(
-            ours.rows, theirs.rows, syncs.syncs.get(key, ()), progress.get(key, 0), reads_committed=reads_committed
-        )
-        for finding in (*ours.rows.damage, *theirs.rows.damage):
-            _report(finding, tally)
-        has_transforms = config is not None and config.has_transforms
-        is_whole = tables is not None and not is_compacted(tables, pair.target) and not theirs.rows.damage
-        holes = find_holes(ours.rows, theirs.rows, syncs.syncs.get(key, ())) if is_whole else ()
-        findings = tuple(findings_of(pair, (ours, theirs), result, holes, has_transforms=has_transforms))
-        for each in findings:
+    for report in verification.pairs():
+        for each in report.findings:
             tally.by_severity[each.severity] += 1
-        reports.append(PairReport(pair, result, findings))
-        yield from pair_facts(reports[-1])
-    yield total_fact(reports)
+        reports.append(report)
+        yield from pair_facts(report)
+    found = list(verification.flow_findings())
+    for finding in found:
+        tally.by_severity[finding.severity] += 1
+    yield from flow_finding_facts(found)
+    yield from move_facts(flow, reports)
+    for problem in verification.problems:
+        _report(problem, tally)
+    yield total_fact(reports, found)
 
 
 def _report(finding: Finding, tally: Tally) -> None:

@@ -6,7 +6,7 @@ import pytest
 from raftlog.records.rules import Severity
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.pair import PairCounts, PairResult
-from raftlog.tools.mirrors.pair_findings import MirrorFinding, findings_of
+from raftlog.tools.mirrors.pair_findings import PairFinding, findings_of
 from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from tests.tools.mirrors.changed_mirror import MIRROR
@@ -25,7 +25,7 @@ def logs() -> tuple[PartitionLog, PartitionLog]:
     return source, target
 
 
-def told(logs: tuple[PartitionLog, PartitionLog], *found: MirrorDifference, **counts: int) -> list[MirrorFinding]:
+def told(logs: tuple[PartitionLog, PartitionLog], *found: MirrorDifference, **counts: int) -> list[PairFinding]:
     """The findings of a result."""
     return list(findings_of(PAIR, logs, PairResult(found, PairCounts(**counts), 0, 0, 0, 1, 0)))
 

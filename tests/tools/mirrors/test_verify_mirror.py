@@ -12,7 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from raftlog.records.batches.record import Record, RecordView
-from raftlog.records.messages.mirrors.mirror_records import OffsetSync
+from raftlog.records.messages.mirrors.mirror_records import (
+    Checkpoint,
+    MirrorRecordType,
+    OffsetSync,
+    read_mirror_record,
+    write_mirror_record,
+)
 from tests.checkout import ROOT
 from tests.tools.console import Outcome, run
 from tests.tools.mirrors.changed_mirror import MIRROR, SYNCS, Entry, copied, move_syncs, rewrite
@@ -28,6 +34,22 @@ internal-looking-0 -> A.internal-looking-0: 10 records compared, 2 of 2 anchors 
 orders-0 -> A.orders-0: 320 records compared, 25 of 25 anchors equal
 orders-1 -> A.orders-1: 150 records compared, 12 of 12 anchors equal
 tx.orders-0 -> A.tx.orders-0: 60 records compared, 7 of 7 anchors equal
+
+Groups that move from A to B now:
+GROUP    PARTITION  COMMITTED  GOES ON AT  BY      READ AGAIN  SKIPPED  MISSING  NEWEST IN SOURCE          NEWEST IN\
+ TARGET
+readers  orders-0         273         243  commit          30        0        0  2025-06-15T15:08:39.021Z \
+ 2025-06-15T15:08:39.021Z
+readers  orders-1         150         150  commit           0        0        0  2025-06-15T15:09:09.007Z \
+ 2025-06-15T15:09:09.007Z
+
+Groups that come back to A then:
+GROUP    PARTITION  COMMITTED  GOES ON AT  BY      READ AGAIN  SKIPPED  MISSING  NEWEST IN SOURCE          NEWEST IN\
+ TARGET
+readers  orders-0         320         273  commit          47        0        0  2025-06-15T15:08:39.021Z \
+ 2025-06-15T15:08:39.021Z
+readers  orders-1         150         150  commit           0        0        0  2025-06-15T15:09:09.007Z \
+ 2025-06-15T15:09:09.007Z
 
 5 pairs, 580 records compared: no finding above harmless.
 """
@@ -48,6 +70,11 @@ def found(outcome: Outcome) -> list[tuple[str, int | None, int | None]]:
         for line in outcome.of_kind("finding")
         if line["severity"] != "harmless"
     ]
+
+
+def of_flow(outcome: Outcome) -> list[tuple[str, str]]:
+    """Rules and subjects of what is found of the flow."""
+    return [(line["rule"], line["subject"]) for line in outcome.of_kind("flow_finding")]
 
 
 def refused(*arguments: str | Path) -> str:
@@ -114,7 +141,7 @@ def shifted(at: int, by: int) -> Callable[[OffsetSync], OffsetSync | None]:
     return change
 
 
-@pytest.mark.parametrize("at", [105, 110], ids=["between syncs", "at a sync"])
+@pytest.mark.parametrize("at", [305, 308], ids=["between syncs", "at a sync"])
 def test_a_lost_record_is_a_data_loss(at: int, tmp_path: Path) -> None:
     """The later ones move up, and the later syncs agree: both places are named, and nothing else is found."""
     source, target = copied(tmp_path)
@@ -284,3 +311,44 @@ def test_damage_makes_records_unverifiable(tmp_path: Path) -> None:
     assert found(outcome) == []
     (pair,) = [line for line in outcome.of_kind("pair") if line["source"] == {"topic": "orders", "partition": 0}]
     assert (pair["compared"], pair["unverifiable"]) == (257, 63)
+
+
+def test_a_checkpoint_that_is_ahead_is_a_data_loss(tmp_path: Path) -> None:
+    """A group that moves would pass over records: those that it has not read, and that are before the checkpoint."""
+    source, target = copied(tmp_path)
+
+    def change(records: list[RecordView]) -> Iterator[Entry]:
+        for record in records:
+            read = read_mirror_record(MirrorRecordType.CHECKPOINT, record.key, record.value)
+            assert isinstance(read, Checkpoint)
+            is_it = (read.key.topic, read.key.partition, read.upstream_offset) == ("A.orders", 0, 273)
+            key, value = write_mirror_record(attrs.evolve(read, downstream_offset=309) if is_it else read)
+            yield record.offset, Record(record.offset, record.timestamp, key, value)
+
+    rewrite(target / "A.checkpoints.internal-0", change)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.checkpoint-ahead", 273, 273)])
+    (line,) = [line for line in outcome.of_kind("finding") if line["severity"] != "harmless"]
+    assert line["reason"].startswith(
+        "group readers: it goes on at offset 309 of the target, and offset 273 of the source"
+    )
+
+
+def test_a_gap_of_heartbeats_is_suspicious(tmp_path: Path) -> None:
+    """The flow stood still: from when to when is said, and its name."""
+    source, target = copied(tmp_path)
+    rewrite(target / "heartbeats-0", lambda records: enumerate([*records[:10], *records[15:]]))
+    outcome = verified(source, target)
+    assert (outcome.exit_code, of_flow(outcome)) == (3, [("mirror.heartbeat-gap", "A -> B")])
+    (line,) = outcome.of_kind("flow_finding")
+    assert 11_000 < line["until_ms"] - line["since_ms"] < 13_000
+    outcome = run("verify-mirror", "--source", source, "--target", target)
+    assert "A -> B: suspicious: there is no heartbeat for " in outcome.text
+
+
+def test_groups_that_move_are_told() -> None:
+    """Where they go on, and how many records they read again, on the way out and on the way back."""
+    moves = verified(MIRROR / "n1", MIRROR / "n2").of_kind("move")
+    short = [(each["from"], each["source"]["partition"], each["position"], each["read_again"]) for each in moves]
+    assert short == [("A", 0, 243, 30), ("A", 1, 150, 0), ("B", 0, 273, 47), ("B", 1, 150, 0)]
+    assert all(each["skipped"] == each["missing"] == 0 for each in moves)

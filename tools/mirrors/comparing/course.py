@@ -12,7 +12,7 @@ from raftlog.tools.mirrors.comparing.differences import MirrorDifference, Mirror
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.comparing.lockstep import equal_count, first_rows, row_count, skipped
-from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, RowReader
+from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, Places, RowReader
 from raftlog.tools.mirrors.comparing.stretches import STRICT, Ends, MirrorStretch, tell_apart
 from raftlog.tools.mirrors.comparing.window_sums import sum_windows
 
@@ -49,6 +49,7 @@ class CourseResult:
         before: how many records of the source come before those, from the log start on.
         compared: how many records of the source were compared, or found to be lost.
         unverifiable: how many could not be.
+        places: the offsets of the records that are the same on both sides, if they were asked for.
     """
 
     differences: tuple[MirrorDifference, ...]
@@ -58,6 +59,7 @@ class CourseResult:
     before: int
     compared: int
     unverifiable: int
+    places: tuple[Places, ...] = ()
 
 
 @attrs.define
@@ -191,20 +193,29 @@ class Course:
 
     # What differs
 
-    def result(self) -> CourseResult:
-        """Tell apart what differs."""
+    def result(self, *, keeps_places: bool = False) -> CourseResult:
+        """Tell apart what differs.
+
+        Args:
+            keeps_places: whether to return which records are the same: all their offsets, at once.
+        """
+        places: list[Places] = []
         differences: list[MirrorDifference] = []
         wrong = compared = unverifiable = 0
         before = next((each.left_over for each in self._sections if each.sync is None), 0)
         end = self._offset_after(self._sections[-1].source, self._sections[-1].count)
         for is_equal, group in itertools.groupby(self._sections, key=lambda each: each.is_equal):
             if is_equal:
-                compared += sum(each.count for each in group)
+                for each in group:
+                    compared += each.count
+                    if keeps_places:
+                        places.append(self._equal_places(each))
                 continue
             for sections in _divided(list(group)):
                 stretch = self._stretch(sections)
                 found = tell_apart(stretch)
                 differences += found.differences
+                places.append(found.places)
                 wrong += found.wrong
                 compared += found.compared
                 unverifiable += found.unverifiable
@@ -219,7 +230,19 @@ class Course:
             differences.append(late)
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
         differences = list(self._with_copies(differences))
-        return CourseResult(tuple(differences), wrong, OffsetRange(start, end), target, before, compared, unverifiable)
+        kept = tuple(places) if keeps_places else ()
+        return CourseResult(
+            tuple(differences), wrong, OffsetRange(start, end), target, before, compared, unverifiable, kept
+        )
+
+    def _equal_places(self, section: _Section) -> Places:
+        """Return the offsets of the records of a section that is equal."""
+        ours = [np.zeros(0, np.int64), *(each.offsets for each in self._source_rows(section.source))]
+        theirs = [np.zeros(0, np.int64), *(each.offsets for each in self._target_rows(section.target))]
+        upstream, downstream = np.concatenate(ours), np.concatenate(theirs)
+        if section.sync is None:  # It is aligned at its end.
+            return upstream[len(upstream) - section.count :], downstream[len(downstream) - section.count :]
+        return upstream[: section.count], downstream[: section.count]
 
     def _with_copies(self, differences: Sequence[MirrorDifference]) -> Iterator[MirrorDifference]:
         """Yield the differences, where what looks foreign is a copy if the source has an equal record before it."""

@@ -15,7 +15,7 @@ from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseR
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
 from raftlog.tools.mirrors.comparing.lockstep import equal_count, row_count
-from raftlog.tools.mirrors.comparing.rows import RowReader
+from raftlog.tools.mirrors.comparing.rows import Places, RowReader
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
@@ -54,6 +54,7 @@ class PairResult:
         wrong_anchors: how many name two that are not the same, or none that can be.
         lifetimes: how many tasks, or parts of one, have mirrored.
         next_source: the offset of the first record of the source that is not mirrored; the source's end if all are.
+        places: the offsets of the records that are the same on both sides, if they were asked for.
     """
 
     differences: tuple[MirrorDifference, ...]
@@ -63,6 +64,7 @@ class PairResult:
     wrong_anchors: int
     lifetimes: int
     next_source: int
+    places: tuple[Places, ...] = ()
 
 
 def compare_pair(
@@ -72,6 +74,7 @@ def compare_pair(
     mirrored_end: int = 0,
     *,
     reads_committed: bool | None = None,
+    keeps_places: bool = False,
 ) -> PairResult:
     """Compare a partition with its mirror.
 
@@ -83,8 +86,9 @@ def compare_pair(
             nothing.
         reads_committed: whether the task leaves out records of aborted transactions. If that is not known, each
             lifetime is taken to do what leaves less to explain.
+        keeps_places: whether to return which records are the same: all their offsets, at once.
     """
-    return _PairComparison(source, target, syncs, mirrored_end, reads_committed).result()
+    return _PairComparison(source, target, syncs, mirrored_end, reads_committed, keeps_places=keeps_places).result()
 
 
 class _PairComparison:
@@ -95,9 +99,13 @@ class _PairComparison:
         syncs: Sequence[Sync],
         mirrored_end: int,
         reads_committed: bool | None,
+        *,
+        keeps_places: bool,
     ) -> None:
         self._source, self._target, self._mirrored_end = source, target, mirrored_end
         self._reads_committed = reads_committed
+        self._keeps_places = keeps_places
+        self._places: list[Places] = []
         self._lifetimes, bad = find_lifetimes(syncs, source.end_offset, target.end_offset, self._holds)
         self._differences = list(bad)
         self._wrong = len(bad)
@@ -124,6 +132,7 @@ class _PairComparison:
             self._wrong,
             len(self._lifetimes),
             self._frontier,
+            tuple(self._places),
         )
 
     def _was_shortened(self, each: MirrorDifference, lost: int) -> bool:
@@ -190,16 +199,17 @@ class _PairComparison:
             return
         bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=self._mirrored_end if is_last else 0)
         course = Course(self._source, self._target, syncs, bounds, reads_committed=bool(self._reads_committed))
-        result = course.result()
+        result = course.result(keeps_places=self._keeps_places)
         if result.differences and self._source.has_aborted and self._reads_committed is None:
             other = Course(self._source, self._target, syncs, bounds, reads_committed=True)
-            committed = other.result()
+            committed = other.result(keeps_places=self._keeps_places)
             if _faults(committed) < _faults(result):
                 course, result = other, committed
         has_former = any(each.kind is MirrorFault.TARGET_SHRUNK for each in self._differences)
         self._differences += [
             each for each in result.differences if not (has_former and each.kind is MirrorFault.LATE_START)
         ]
+        self._places += result.places
         self._wrong += result.wrong
         self._equal += len(syncs) - result.wrong
         self._count(course, result, is_first=is_first)

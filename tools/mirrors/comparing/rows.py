@@ -15,6 +15,9 @@ UNKNOWN: Final = 2
 Int64s = np.ndarray[Any, np.dtype[np.int64]]
 UInt64s = np.ndarray[Any, np.dtype[np.uint64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
+Places = tuple[Int64s, Int64s]
+"""Offsets of records of the source, and for each that of its copy in the target."""
+NOWHERE: Final[Places] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 UInt8s = np.ndarray[Any, np.dtype[np.uint8]]
 
 

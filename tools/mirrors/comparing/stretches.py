@@ -12,7 +12,7 @@ from raftlog.tools.mirrors.comparing.alignment import Alignment, align
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.edits import equal_prefix
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.rows import UNKNOWN, DigestRows, Int64s, numbered
+from raftlog.tools.mirrors.comparing.rows import NOWHERE, UNKNOWN, DigestRows, Int64s, Places, numbered
 
 _NEVER: Final = 1 << 62
 
@@ -51,6 +51,7 @@ class StretchResult:
         compared: how many records of the source were compared with one of the target, or found to be lost.
         unverifiable: how many were not, as one of the two cannot be read.
         left_over: how many are left over at the free start or end.
+        places: the offsets in the source, and in the target, of the records that are the same.
     """
 
     differences: tuple[MirrorDifference, ...]
@@ -58,6 +59,7 @@ class StretchResult:
     compared: int
     unverifiable: int
     left_over: int
+    places: Places = NOWHERE
 
 
 @attrs.frozen(eq=False)
@@ -124,7 +126,13 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
         told.first_left_over - found.start - unknown,
         unknown,
         len(left) - told.first_left_over + found.start,
+        _kept_places(stretch, found),
     )
+
+
+def _kept_places(stretch: MirrorStretch, found: Alignment) -> Places:
+    is_kept = found.partners >= 0
+    return stretch.source.offsets[is_kept], stretch.target.offsets[found.partners[is_kept]]
 
 
 def _coarse(stretch: MirrorStretch) -> StretchResult:

@@ -11,7 +11,7 @@ from raftlog.records.messages.mirrors.connect_records import ConfigType, read_co
 from raftlog.records.messages.mirrors.mirror_records import MirrorRecordType, OffsetSync, read_mirror_record
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
+from raftlog.tools.mirrors.naming import DEFAULT_EXCLUDES, DefaultPolicy, IdentityPolicy, TopicFilter
 from raftlog.tools.mirrors.reading.clusters import Cluster, StoredRecord
 
 _CONFIGS: Final = ("mm2-configs.", ".internal")
@@ -20,6 +20,9 @@ _SOURCE_ALIAS: Final = "source.cluster.alias"
 _TARGET_ALIAS: Final = "target.cluster.alias"
 _LOCATION: Final = "offset-syncs.topic.location"
 _ISOLATION: Final = ("source.consumer.isolation.level", "consumer.isolation.level")
+_TOPICS: Final = "topics"
+_EXCLUDED: Final = "topics.exclude"
+_HEARTBEATS: Final = "emit.heartbeats.interval.seconds"
 _TRANSFORMS: Final = "transforms"
 
 TopicPartition = tuple[str, int]
@@ -47,6 +50,21 @@ class FoundConfig:
         return any(self.properties.get(name) == "read_committed" for name in _ISOLATION)
 
     @property
+    def topic_filter(self) -> TopicFilter | None:
+        """Which topics are mirrored; None if that is not configured."""
+        topics = self.properties.get(_TOPICS)
+        if topics is None:
+            return None
+        default = ",".join(DEFAULT_EXCLUDES["4.0"])
+        return TopicFilter.of_lists(topics, self.properties.get(_EXCLUDED, default))
+
+    @property
+    def heartbeat_interval_ms(self) -> int | None:
+        """How often heartbeats are written, in ms; None if that is not configured."""
+        seconds = self.properties.get(_HEARTBEATS, "")
+        return int(seconds) * 1000 if seconds.isdecimal() else None
+
+    @property
     def has_transforms(self) -> bool:
         """Whether records are changed on their way."""
         return bool(self.properties.get(_TRANSFORMS))
@@ -66,12 +84,14 @@ class FoundSyncs:
         is_on_target: in which cluster.
         syncs: by partition of the source, in the order of their topic.
         findings: about records that are no sync.
+        is_whole: whether all syncs that were written are there: their topic was not compacted.
     """
 
     topic: str
     is_on_target: bool
     syncs: Mapping[TopicPartition, Sequence[Sync]]
     findings: tuple[Finding, ...]
+    is_whole: bool = True
 
 
 def find_configs(target: Cluster) -> tuple[list[FoundConfig], list[Finding]]:
@@ -141,10 +161,14 @@ def find_syncs(
     ((cluster, topic, on_target),) = there
     syncs: dict[TopicPartition, list[Sync]] = {}
     findings = []
+    next_offset = 0
+    is_whole = True
     for each in cluster.records(topic):
         if isinstance(each, Finding):
             findings.append(each)
             continue
+        is_whole = is_whole and each.record.offset == next_offset
+        next_offset = each.record.offset + 1
         try:
             record = read_mirror_record(MirrorRecordType.OFFSET_SYNC, each.record.key, each.record.value)
         except InvalidRecordError as error:
@@ -153,7 +177,7 @@ def find_syncs(
         if isinstance(record, OffsetSync):
             place = syncs.setdefault((record.key.topic, record.key.partition), [])
             place.append(Sync(record.upstream_offset, record.downstream_offset, each.producer_id, each.record.offset))
-    return FoundSyncs(topic, on_target, syncs, tuple(findings))
+    return FoundSyncs(topic, on_target, syncs, tuple(findings), is_whole)
 
 
 def find_progress(target: Cluster, source_alias: str) -> tuple[dict[TopicPartition, int], list[Finding]]:

@@ -49,10 +49,12 @@ class LogEnd:
     Attributes:
         offset: after the last sound batch.
         epoch: the leader epoch of that batch, or -1.
+        newest_ms: the greatest timestamp of its records, in ms since the Unix epoch; None if there is no batch.
     """
 
     offset: int
     epoch: int = -1
+    newest_ms: int | None = None
 
 
 def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
@@ -72,7 +74,7 @@ def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
             runs = [piece for piece in split_runs(source, start=position) if isinstance(piece, BatchRun)]
         if runs:
             last = runs[-1].batch(len(runs[-1]) - 1)
-            return LogEnd(max(end.offset, last.next_offset), last.partition_leader_epoch)
+            return LogEnd(max(end.offset, last.next_offset), last.partition_leader_epoch, last.max_timestamp)
     return end
 
 

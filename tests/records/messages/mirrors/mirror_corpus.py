@@ -14,9 +14,10 @@ A: Final = "n1"
 B: Final = "n2"
 
 
-def records_of(node: str, topic: str) -> Iterator[RecordView]:
-    """Yield the data records of all partitions of a topic, by the number of the partition and then by offset."""
-    folders = sorted(MIRROR.glob(f"{node}/{topic}-*"), key=lambda folder: int(folder.name.removeprefix(f"{topic}-")))
+def records_of(node: str, topic: str, partition: int | None = None) -> Iterator[RecordView]:
+    """Yield the data records of a partition of a topic, or of all, by the partition's number and then by offset."""
+    pattern = f"{node}/{topic}-{'*' if partition is None else partition}"
+    folders = sorted(MIRROR.glob(pattern), key=lambda folder: int(folder.name.removeprefix(f"{topic}-")))
     for folder in folders:
         for path in sorted(folder.glob("*.log")):
             for piece in split(BufferSource(path.read_bytes())):
