@@ -476,12 +476,23 @@ def all_attributes(
     Args:
         view: the log.
         positions: of the batches; each is followed by a whole header.
+
+    Raises:
+        ValueError: a header is out of bounds.
     """
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     bits: cython.int = 0
-    index: cython.Py_ssize_t
+    index: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = len(positions)
+    at: cython.Py_ssize_t
     with cython.nogil:
-        for index in range(len(positions)):
-            bits |= view[cython.cast(cython.Py_ssize_t, positions[index]) + 22]
+        while index < count:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
+            bits |= view[at + 22]
+            index += 1
+    _require(index == count, _NO_HEADER)
     return bits
 
 

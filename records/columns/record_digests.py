@@ -48,21 +48,28 @@ class RecordDigests:
         return array.reshape(2, len(self))
 
 
-def record_digests(records: RecordColumns) -> RecordDigests:
+def record_digests(records: RecordColumns, *, with_timestamps: bool = True) -> RecordDigests:
     """Hash the contents of each record to 128 bits: its timestamp, key, value and headers.
 
     Two records have the same digest if they have the same contents. Null and empty are different, and so are headers in
     another order. Offset, batch, codec, epoch and producer do not count. The hash, t1ha2, is fast, but not
     cryptographic: an attacker who chooses the contents can make different records with one digest.
 
+    Args:
+        records: of some batches.
+        with_timestamps: whether timestamps count. Otherwise the digests are those of records of time 0.
+
     Raises:
         KeyError: one of ``DIGESTED_COLUMNS`` was not requested.
     """
     given = records.columns
+    timestamps = given["timestamp"]
+    if not with_timestamps:
+        timestamps = memoryview(bytes(len(timestamps) * timestamps.itemsize)).cast("q")
     columns = memoryview(kernel.room(2 * 8 * records.count)).cast("q")
     kernel.digest_records(
         records.data,
-        given["timestamp"],
+        timestamps,
         given["key_position"],
         given["key_size"],
         given["value_position"],

@@ -10,6 +10,7 @@ import pytest
 from raftlog.records.rules import Severity, Subject
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.catalogue.mirror_rules import MIRROR_RULES
 from tests.planted.facts import contradictions
 from tests.planted.fault import Fault, Faults
 from tests.planted.faults import FAULTS, SUBJECTS
@@ -27,6 +28,7 @@ UNPLANTED = {
     "segment-size": "needs a file of 2 GiB",
     "election-handover": "what Kafka leaves of raftlog's copies, and harmless",
     "replica-rot": "stands beside the damage itself wherever another replica is sound, and is harmless",
+    **{rule.id: "of verify-mirror, which has planted faults of its own" for rule in MIRROR_RULES},
 }
 """Rules that no kind of fault is to be found by, each with the reason."""
 

@@ -117,6 +117,7 @@ class Fuzzer:
             (kernel.checksum, [log]),
             (kernel.scan, [log, 0, held(longs(most)), held(ints(most)), held(ints(most))]),
             (kernel.header_field, [log, positions, *self.chance.choice(_WIDTHS), held(longs(count))]),
+            (kernel.all_attributes, [log, positions]),
             (kernel.last_offsets, [log, positions, held(longs(count))]),
             (kernel.header_facts, [log, positions]),
             (kernel.timestamp_steps, [log, positions, 0]),

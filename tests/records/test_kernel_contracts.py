@@ -2,6 +2,7 @@
 """Invalid arguments of the kernel: each form refuses them, without a read or write out of bounds."""
 
 import array
+import ast
 import copy
 import pickle
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records.columns.columns import Chunk, read_columns
+from tests.checkout import ROOT
 from tests.records.kernel_forms import FORMS, examples, ints, longs, using
 from tests.strategies import batch_bytes
 
@@ -147,6 +149,7 @@ def _calls(kernel: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     templates = (b"a\0" * 13).ljust(512, b"\0") * 64
     return {
         "header_field": (kernel.header_field, [_LOG, positions, 57, 4, longs(2)]),
+        "all_attributes": (kernel.all_attributes, [_LOG, positions]),
         "last_offsets": (kernel.last_offsets, [_LOG, positions, longs(2)]),
         "header_facts": (kernel.header_facts, [_LOG, positions]),
         "timestamp_steps": (kernel.timestamp_steps, [_LOG, positions, 0]),
@@ -158,7 +161,18 @@ def _calls(kernel: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
 
 
 _LOOPS = ["header_field", "last_offsets", "header_facts", "timestamp_steps", "digest_blocks", "record_areas"]
-_ALL_LOOPS = [*_LOOPS, "batch_lines"]
+_ALL_LOOPS = [*_LOOPS, "all_attributes", "batch_lines"]
+_OF_OBJECTS = {"as_tuple"}
+"""Functions of the kernel that are given no bytes and no columns."""
+
+
+def test_every_function_is_fuzzed() -> None:
+    """No function that takes bytes or columns is left out of what sanitizers watch."""
+    tree = ast.parse((ROOT / "records/kernel.py").read_text("utf-8"))
+    names = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")}
+    fuzzer = ast.parse((ROOT / "tests/records/fuzz_kernel.py").read_text("utf-8"))
+    called = {each.attr for each in ast.walk(fuzzer) if isinstance(each, ast.Attribute)}
+    assert names - called == _OF_OBJECTS
 
 
 @_forms

@@ -157,7 +157,8 @@ class _Words:
         theirs = _record_at(self._target_log, each.target.start)
         if ours is None or theirs is None:
             return "record"
-        parts = [name for name in _FIELDS if getattr(ours, name) != getattr(theirs, name)]
+        fields = _FIELDS[:-1] if self._target_log.end.is_append_time else _FIELDS
+        parts = [name for name in fields if getattr(ours, name) != getattr(theirs, name)]
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
     def _writers(self, each: MirrorDifference) -> str:

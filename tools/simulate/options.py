@@ -11,6 +11,7 @@ from raftlog.tools.terminal.argument_parser import Parser, natural_number
 from raftlog.tools.terminal.audit_options import add_processes_option
 
 PROGRAM: Final = "raftlog simulate"
+DEFAULT_MACHINE_TIMEOUT_S: Final = 10.0
 LAST_EVENTS: Final = 60
 """So many events of a replay are shown, unless all are asked for."""
 _LEAST_S, _MOST_S = 0.01, 86_400
@@ -106,7 +107,7 @@ def _add_drawing_options(parser: Parser) -> None:
     parser.add_argument(
         "--machine-timeout",
         type=_seconds,
-        default=10.0,
+        default=DEFAULT_MACHINE_TIMEOUT_S,
         metavar="S",
         help="how long one call of it may take, in seconds (default: %(default)g)",
     )

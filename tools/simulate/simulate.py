@@ -33,7 +33,7 @@ from raftlog.testing.simulator.runs.replay_file import MAX_FILE_BYTES, decode_sc
 from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, ScheduleOptions, Token, plan_of, run_seed
 from raftlog.testing.simulator.runs.telling import ToldRun
 from raftlog.tools.simulate.interrupts import Interrupts
-from raftlog.tools.simulate.options import LAST_EVENTS, PROGRAM, parse
+from raftlog.tools.simulate.options import DEFAULT_MACHINE_TIMEOUT_S, LAST_EVENTS, PROGRAM, parse
 from raftlog.tools.simulate.options import make_parser as make_parser
 from raftlog.tools.simulate.outcomes import outcomes_of_workers
 from raftlog.tools.simulate.user_machine import load_machine, machine_fault
@@ -131,6 +131,8 @@ def _write_outcome(options: argparse.Namespace, token: Token, outcome: ScheduleO
     elif outcome.violation is not None:
         progress.wipe()
         machine = "" if options.machine is None else f" --machine {options.machine}"
+        if options.machine is not None and options.machine_timeout != DEFAULT_MACHINE_TIMEOUT_S:
+            machine += f" --machine-timeout {options.machine_timeout:g}"
         write_lines([f"{token}: {outcome.violation}", f"  {PROGRAM}{machine} --replay {token} --shrink"])
 
 

@@ -145,7 +145,7 @@ KILLERS: Final = (
     Killer("reads-are-confirmed", "R-read-answer", 20, first=2),
     Killer("reads-are-confirmed", "K9-read", 200, first=354),
     Killer("reads-are-confirmed", "F8-read-by-old-fetch", 20),
-    Killer("refusals-pause", "S-full-stands", 60, first=25),
+    Killer("refusals-pause", "S-full-stands", 60, first=93),
     Killer("refusals-pause", "R29-pause", 20, first=2),
     Killer("refusals-end", "S-full-forever", 60, first=25),
     Killer("refused-appends-fail", "S-full-failed", 60, first=8),
@@ -157,7 +157,7 @@ KILLERS: Final = (
     Killer("requests-are-answered", "K18-lost", 60, first=67),
     Killer("requests-are-answered", "R4-core", 60, first=33),
     Killer("one-uncommitted-voter-set", "R4-uncommitted", 60, first=99),
-    Killer("new-voters-keep-up", "R-caught-up-anew", 60, first=146),
+    Killer("new-voters-keep-up", "R-caught-up-anew", 60, first=477),
     Killer("leader-told-late", "R23-told", 60, first=94),
 )
 """Each invariant at least once."""

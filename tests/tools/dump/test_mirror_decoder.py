@@ -215,6 +215,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "query stray": ("query", "FROM records", "{stray}", "--format", "jsonl"),
     "stats": ("stats", "{configs}", "--report", "{out}", "--key-prefix", "999"),
     "verify": ("verify", "-j1", "--all", "{configs}", "--report", "{out}"),
+    "verify-mirror": ("verify-mirror", "--source", str(MIRROR / A), "--target", str(MIRROR / B)),
 }
 """How records of a topic can be shown."""
 SLOW: dict[str, tuple[str, ...]] = {
@@ -234,7 +235,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "salvage": ("salvage", "{node}", "--partition", "{topic}", "--metadata", "{node}", "--plan", "{out}"),
 }
 """What other verbs say of a node or of two replicas."""
-WITHOUT_RECORDS = {"snapshot", "rewrite-voters", "simulate", "log", "spark-env", "help", "completion"}
+WITHOUT_RECORDS = {"snapshot", "rewrite-voters", "simulate", "log", "topics", "spark-env", "help", "completion"}
 """Verbs that read no topic's records but the metadata's, or none."""
 
 

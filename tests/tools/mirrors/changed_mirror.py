@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from raftlog.records.batches.batch import TimestampType
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.batches.record import Header, Record, RecordView
 from raftlog.records.messages.mirrors.mirror_records import (
@@ -32,15 +33,34 @@ def copied(directory: Path) -> tuple[Path, Path]:
     return directory / "n1", directory / "n2"
 
 
-def rewrite(partition: Path, change: Callable[[list[RecordView]], Iterable[Entry]], producer_id: int = 2) -> None:
-    """Write the records of a partition again, at other offsets or with others between, in one segment."""
+def rewrite(
+    partition: Path,
+    change: Callable[[list[RecordView]], Iterable[Entry]],
+    producer_id: int = 2,
+    *,
+    append_time_ms: int | None = None,
+) -> None:
+    """Write the records of a partition again, at other offsets or with others between, in one segment.
+
+    Args:
+        partition: its directory.
+        change: takes the records, and returns those to write.
+        producer_id: of all batches.
+        append_time_ms: the time with which a broker has stamped them, instead of their producer.
+    """
     (log,) = partition.glob("*.log")
     with open_segment(str(log)) as segment:
         entries = list(change(list(segment.records())))
     with log.open("wb") as file:
         for batch in _batches(entries):
             builder = RecordBatchBuilder(
-                batch[0][0], partition_leader_epoch=0, producer_id=producer_id, producer_epoch=0, base_sequence=0
+                batch[0][0],
+                partition_leader_epoch=0,
+                producer_id=producer_id,
+                producer_epoch=0,
+                base_sequence=0,
+                timestamp_type=TimestampType(append_time_ms is not None),
+                max_timestamp=append_time_ms,
             )
             for offset, record in batch:
                 builder.append(record.timestamp, record.key, record.value, record.headers, offset=offset)

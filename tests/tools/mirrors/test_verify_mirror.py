@@ -352,3 +352,16 @@ def test_groups_that_move_are_told() -> None:
     short = [(each["from"], each["source"]["partition"], each["position"], each["read_again"]) for each in moves]
     assert short == [("A", 0, 243, 30), ("A", 1, 150, 0), ("B", 0, 273, 47), ("B", 1, 150, 0)]
     assert all(each["skipped"] == each["missing"] == 0 for each in moves)
+
+
+def test_times_that_the_target_has_stamped_are_not_compared(tmp_path: Path) -> None:
+    """With LogAppendTime in the target, only key, value and headers count; a change of these is found as ever."""
+    source, target = copied(tmp_path)
+    rewrite(target / "A.orders-0", enumerate, append_time_ms=1_800_000_000_000)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (0, [])
+    rewrite(target / "A.orders-0", with_change(150, value=b"other"), append_time_ms=1_800_000_000_000)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.changed", 150, 150)])
+    (line,) = outcome.of_kind("finding")
+    assert line["reason"] == "offset 150 of A.orders-0 has another value than offset 150 of orders-0"

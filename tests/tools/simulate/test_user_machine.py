@@ -109,6 +109,9 @@ def test_a_wrong_machine_is_shrunk_saved_and_shown(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "s1-2: machine-restores: Forgetful: its snapshot at offset " in done.text
     assert f"raftlog simulate --machine {FORGETFUL} --replay s1-2 --shrink" in done.text
+    timed = ("--machine", FORGETFUL, "--machine-timeout", "7.5")
+    done = simulated(*timed, "--seed", "2", "--schedules", "1", "-j", "1")
+    assert f"raftlog simulate --machine {FORGETFUL} --machine-timeout 7.5 --replay s1-2 --shrink" in done.text
     saved = tmp_path / "run.json"
     named = ("--machine", FORGETFUL)
     done = simulated(*named, "--replay", "s1-2", "--shrink", "--shrink-runs", "12", "--save", saved)

@@ -11,7 +11,7 @@ import numpy as np
 
 from raftlog.errors import DecodeError, fresh_copy
 from raftlog.invariants import present
-from raftlog.records.batches.batch import CONTROL_FLAG
+from raftlog.records.batches.batch import CONTROL_FLAG, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.batches.iterator import Corruption, TornTail, split_runs
 from raftlog.records.columns.columns import Chunk, RecordColumns, select_columns
@@ -50,11 +50,13 @@ class LogEnd:
         offset: after the last sound batch.
         epoch: the leader epoch of that batch, or -1.
         newest_ms: the greatest timestamp of its records, in ms since the Unix epoch; None if there is no batch.
+        is_append_time: whether the broker has stamped its records (LogAppendTime), and not their producer.
     """
 
     offset: int
     epoch: int = -1
     newest_ms: int | None = None
+    is_append_time: bool = False
 
 
 def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
@@ -74,7 +76,9 @@ def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
             runs = [piece for piece in split_runs(source, start=position) if isinstance(piece, BatchRun)]
         if runs:
             last = runs[-1].batch(len(runs[-1]) - 1)
-            return LogEnd(max(end.offset, last.next_offset), last.partition_leader_epoch, last.max_timestamp)
+            is_append_time = last.timestamp_type is TimestampType.LOG_APPEND_TIME
+            offset = max(end.offset, last.next_offset)
+            return LogEnd(offset, last.partition_leader_epoch, last.max_timestamp, is_append_time)
     return end
 
 
@@ -89,6 +93,7 @@ class LogRows:
         start_offset: the first offset that the log has.
         end_offset: the offset after the last one.
         transactions: of the log.
+        with_timestamps: whether digests cover timestamps.
 
     Attributes:
         has_aborted: whether a record may be of an aborted transaction.
@@ -99,9 +104,15 @@ class LogRows:
     """
 
     def __init__(
-        self, segments: Sequence[SegmentPlace], start_offset: int, end_offset: int, transactions: Transactions
+        self,
+        segments: Sequence[SegmentPlace],
+        start_offset: int,
+        end_offset: int,
+        transactions: Transactions,
+        *,
+        with_timestamps: bool = True,
     ) -> None:
-        self._segments = segments
+        self._segments, self._transactions, self._with_timestamps = segments, transactions, with_timestamps
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.has_aborted = bool(transactions.aborted)
@@ -110,6 +121,11 @@ class LogRows:
         self._places: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self._damage: dict[tuple[str, int | None], Finding] = {}
         self._unknown: set[OffsetRange] = set()
+
+    def without_timestamps(self) -> "LogRows":
+        """Return what reads the same rows with digests that do not cover timestamps."""
+        log = self._segments, self.start_offset, self.end_offset, self._transactions
+        return LogRows(*log, with_timestamps=False)
 
     def read(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order."""
@@ -164,7 +180,8 @@ class LogRows:
 
     def _rows_of(self, chunk: Chunk, start: int, end: int) -> tuple[DigestRows, int]:
         """Return the rows of a chunk with those of unknown records from an offset on, and the offset after it."""
-        rows = _known_rows(present(chunk.records, "records")).between(start, end)
+        records = present(chunk.records, "records")
+        rows = _known_rows(records, with_timestamps=self._with_timestamps).between(start, end)
         run = chunk.batches.run
         after = min(max(start, run.batch(len(run) - 1).next_offset), end)
         if len(rows) == after - start:
@@ -188,12 +205,13 @@ def _position(places: Sequence[tuple[int, int]], offset: int) -> int:
     return places[at - 1][1] if at else 0
 
 
-def _known_rows(records: RecordColumns) -> DigestRows:
+def _known_rows(records: RecordColumns, *, with_timestamps: bool) -> DigestRows:
     offsets = records.to_numpy("offset").astype(np.int64)
     flags = np.zeros(len(offsets), np.uint8)
     if "is_aborted" in records.columns:
         flags[records.to_numpy("is_aborted")] = ABORTED
-    digests = np.ascontiguousarray(record_digests(records).to_numpy().view(np.uint64).T)
+    found = record_digests(records, with_timestamps=with_timestamps)
+    digests = np.ascontiguousarray(found.to_numpy().view(np.uint64).T)
     return DigestRows(offsets, digests, flags)
 
 

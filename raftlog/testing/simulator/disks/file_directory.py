@@ -136,7 +136,7 @@ class FileDirectory:
         """Open log and election state, and check what they have."""
         files, ledger = self.disk.files, self.ledger
         if not (self._is_damaged or self.has_failed or ledger.needs_others):
-            check_witnessed(files.state(), PATH, ledger)
+            check_witnessed(files.state(), PATH, ledger, self._watched.truncating_to)
         log = WatchedFileLog.open(files, PATH, self._config)
         store = open_quorum_state(files, PATH, log)
         is_damaged = self._is_damaged or self.has_failed

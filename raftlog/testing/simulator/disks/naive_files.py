@@ -95,15 +95,22 @@ def check_settled(state: DiskState, path: str, config: LogConfig, ledger: Ledger
         check(is_same, "opens-finish", "{}: {} is not what the segment says", ledger.key, name)
 
 
-def check_witnessed(state: DiskState, path: str, ledger: Ledger) -> None:
+def check_witnessed(state: DiskState, path: str, ledger: Ledger, truncating_to: int | None) -> None:
     """Check that the recovery point has the epochs of durable batches: no CRC covers them, so that two files do.
 
     It may start later than the ledger: a deletion, or a restart at a snapshot, was under way.
+
+    Args:
+        state: what is on the disk.
+        path: of the log.
+        ledger: of the directory.
+        truncating_to: where a truncation that was under way would have cut the log; None if none was.
     """
     stored = load_durable_point(MemoryFileSystem(state), path).epochs
     if stored is None:
         return
-    durable = [each for each in ledger.batches if each.next_offset <= ledger.durable_end]
+    end = ledger.durable_end if truncating_to is None else min(ledger.durable_end, truncating_to)
+    durable = [each for each in ledger.batches if each.next_offset <= end]
     for before, batch in itertools.pairwise(durable):
         is_known = before.epoch == batch.epoch or stored.epoch_for_offset(batch.base_offset) in (batch.epoch, None)
         check(is_known, "epochs-are-witnessed", "{}: {} is not in {}", ledger.key, batch, stored)

@@ -22,6 +22,7 @@ from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.storage.log.appendable_log import Flush
 from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.recovery_point import RecoveryPoint
 from raftlog.storage.recovery.startup import RecoveredLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
@@ -113,6 +114,15 @@ class WatchedFileLog(FileLog):
             info = super()._write(checked, epochs)
         self._note_appended(checked.data, is_leader=self._is_slow_append_leaders)
         return info
+
+    def _storing_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> DiskStep:
+        step = super()._storing_epochs(epochs, point)
+
+        def store() -> object:
+            with self._refusals_noted():
+                return step.disk()
+
+        return attrs.evolve(step, disk=store)
 
     @contextmanager
     def _refusals_noted(self) -> Iterator[None]:

@@ -138,16 +138,22 @@ def test_what_an_open_has_left_is_found(name: str, data: bytes | None) -> None:
 def test_epochs_have_a_second_witness() -> None:
     """The recovery point has those of all durable batches, from where it starts; an unreadable one says nothing."""
     files, ledger = written()
-    check_witnessed(files.state(), "log", ledger)
+    check_witnessed(files.state(), "log", ledger, None)
     path, known = f"log/{RECOVERY_POINT_NAME}", load_durable_point(files, "log").recovery_point
     assert known is not None
     assert len(LeaderEpochs(known.epochs).entries) > 1
     later = attrs.evolve(known, epochs=known.epochs[1:])
     for right in (later.encode(), b"rotten", None):
-        check_witnessed(changed(files, path, right).state(), "log", ledger)
+        check_witnessed(changed(files, path, right).state(), "log", ledger, None)
     for epochs in (known.epochs[:-1], (*known.epochs[:-1], EpochEntry(9, known.epochs[-1].start_offset))):
+        wrong = changed(files, path, attrs.evolve(known, epochs=epochs).encode())
         with pytest.raises(ViolationError, match="epochs-are-witnessed"):
-            check_witnessed(changed(files, path, attrs.evolve(known, epochs=epochs).encode()).state(), "log", ledger)
-    ledger.durable_end = known.epochs[-1].start_offset  # What is not durable may be lost, with its epoch.
+            check_witnessed(wrong.state(), "log", ledger, None)
+    start = known.epochs[-1].start_offset
+    cut = changed(files, path, attrs.evolve(known, epochs=known.epochs[:-1]).encode())
+    check_witnessed(cut.state(), "log", ledger, start)  # A truncation stores the epochs that it leaves, and then cuts.
+    with pytest.raises(ViolationError, match="epochs-are-witnessed"):
+        check_witnessed(cut.state(), "log", ledger, start + 1)
+    ledger.durable_end = start  # What is not durable may be lost, with its epoch.
     wrong = changed(files, path, attrs.evolve(known, epochs=known.epochs[:-1]).encode())
-    check_witnessed(wrong.state(), "log", ledger)
+    check_witnessed(wrong.state(), "log", ledger, None)

@@ -10,7 +10,7 @@ from tests.tools.auditing.proof.compare import contradictions, disagreements, ju
 from tests.tools.auditing.proof.past import Past, make_past
 from tests.tools.auditing.proof.simulated import pasts_of
 
-FEW, MANY, RENAMED, PART = 400, 20_000, 6_000, 500
+FEW, MANY, RENAMED, PART = 400, 20_000, 2_000, 500
 SCHEDULES, MOMENTS = 100, 25
 
 
