@@ -117,7 +117,7 @@ def move_facts(flow: FlowReport, reports: Sequence[PairReport]) -> Iterator[Fact
 
 
 def _move_row(pair: MirrorPair, each: GroupMove) -> tuple[object, ...]:
-    counts = ("-" if count is None else count for count in (each.read_again, each.skipped, each.missing))
+    counts = (_NONE if count is None else count for count in (each.read_again, each.skipped, each.missing))
     times = (_NONE if ms is None else time_text(ms) for ms in (each.newest_source_ms, each.newest_target_ms))
     committed = _NONE if each.committed is None else each.committed
     partition = f"{pair.source}-{pair.partition}"

@@ -8,6 +8,7 @@ import attrs
 
 from raftlog.records.batches.record import RecordView
 from raftlog.records.rules import Severity
+from raftlog.tools.auditing.history.verdict_words import offsets_text
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.pair import PairResult
@@ -72,7 +73,7 @@ def findings_of(
         pair: the partition and its mirror.
         logs: of the source, and of the target.
         result: of their comparison.
-        holes: offsets of the target, each with that of its record in the source, or -1, that no record has.
+        holes: offsets of the target that no record has, each with where theirs are in the source; None if not known.
         has_transforms: whether the connector changes records: then a change is only suspicious.
 
     Raises:
@@ -94,8 +95,7 @@ def findings_of(
         ("mirror.aborted", counts.aborted, "{} of aborted transactions left out"),
     ):
         if count:
-            text = reason.format("1 record" if count == 1 else f"{count:,} records")
-            yield PairFinding(rule, CATALOGUE[rule].severity, text, pair)
+            yield PairFinding(rule, CATALOGUE[rule].severity, reason.format(_records(count)), pair)
 
 
 class _Words:
@@ -129,11 +129,11 @@ class _Words:
                 )
             case MirrorFault.WRITTEN_TO:
                 where = f"at the end of {self._target}, from offset {each.target.start} on"
-                return f"others wrote {_count(each)} {where}{self._writers(each)}"
+                return f"others wrote {_records(each.count)} {where}{self._writers(each)}"
             case MirrorFault.LATE_START:
-                return f"the mirror begins after {source}: {_count(each)} were never mirrored"
+                return f"the mirror begins after {source}: {_records(each.count)} were never mirrored"
             case MirrorFault.COPIED_AGAIN:
-                return f"{_count(each)} at {source} were mirrored again, to {target}, when another task went on"
+                return f"{_records(each.count)} at {source} were mirrored again, to {target}, when another task went on"
             case MirrorFault.SOURCE_RECREATED:
                 return f"{self._source} is another topic than the one that was mirrored to {target}: it was made anew"
             case _:
@@ -170,14 +170,12 @@ class _Words:
         return f"{when}, producer {' and '.join(known)}" if known else f"{when}, without a producer id"
 
 
-def _count(each: MirrorDifference) -> str:
-    return "1 record" if each.count == 1 else f"{each.count:,} records"
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"
 
 
 def _places(place: OffsetRange) -> str:
-    if place.offset_count <= 1:
-        return f"offset {place.start}"
-    return f"offsets {place.start} to {place.end - 1}"
+    return offsets_text(place.start, max(place.end, place.start + 1))
 
 
 def _record_at(log: PartitionLog, offset: int) -> RecordView | None:

@@ -33,8 +33,8 @@ from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from raftlog.tools.mirrors.reading.flow import find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
+from raftlog.tools.spark.rows.options import TopicPartition
 
-TopicPartition = tuple[str, int]
 _HEARTBEATS: Final = "heartbeats"
 
 

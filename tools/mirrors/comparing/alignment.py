@@ -89,7 +89,7 @@ def align(
         path.append(best[path[-1]][1])
     path.reverse()
     found = tuple(
-        _shifted(each, *nodes[first]) for first, last in itertools.pairwise(path) for each in between(first, last) or ()
+        each.shifted(*nodes[first]) for first, last in itertools.pairwise(path) for each in between(first, last) or ()
     )
     if size < len(right):
         found = _with_more(found, size, len(right))
@@ -133,10 +133,6 @@ def _fault_count(edit: Edit) -> int:
 def _is_late(edits: Sequence[Edit], size: int, other_size: int) -> bool:
     """Whether records of the source are left over at a free start."""
     return size > _used(edits, other_size)
-
-
-def _shifted(edit: Edit, left: int, right: int) -> Edit:
-    return Edit(edit.left_start + left, edit.left_end + left, edit.right_start + right, edit.right_end + right)
 
 
 def _with_more(edits: tuple[Edit, ...], size: int, other_size: int) -> tuple[Edit, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.lockstep import equal_count, first_rows, row_count, skipped
+from raftlog.tools.mirrors.comparing.lockstep import equal_count, first_rows, offset_after, row_count, skipped
 from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, Places, RowReader
 from raftlog.tools.mirrors.comparing.stretches import STRICT, Ends, MirrorStretch, tell_apart
 from raftlog.tools.mirrors.comparing.window_sums import sum_windows
@@ -73,7 +73,7 @@ class _Section:
         ends: what may be left over.
         is_equal: whether it has equal records in equal order.
         count: how many records of the source have their place in the target.
-        left_over: how many others there are.
+        left_over: how many others there are before the first sync.
     """
 
     source: OffsetRange
@@ -112,7 +112,7 @@ class Course:
         if head.sync is None and head.left_over and not all(each.is_equal for each in after):
             head.is_equal = False  # The first sync may be wrong.
 
-    # DigestRows
+    # Rows
 
     def _source_rows(self, place: OffsetRange) -> Iterator[DigestRows]:
         for each in self._source.read(place.start, place.end):
@@ -180,16 +180,9 @@ class Course:
         count = row_count(self._target_rows(target))
         equal = equal_count(self._source_rows(source), self._target_rows(target))
         due = self.source_count(OffsetRange(source.start, mirrored_end))
-        ours = self.source_count(source)
-        ends = Ends(mirrored_end=mirrored_end)
-        named = self._first(self._source_rows(source)), self._first(self._target_rows(target))
+        named = self._offset_after(source, 0), offset_after(self._target_rows(target), 0, target.end)
         is_equal = equal == count >= due and named == (last.upstream, last.downstream)
-        return _Section(source, target, last, ends, is_equal, count, ours - count)
-
-    @staticmethod
-    def _first(rows: Iterator[DigestRows]) -> int:
-        first = next((each for each in rows if len(each)), None)
-        return -1 if first is None else int(first.offsets[0])
+        return _Section(source, target, last, Ends(mirrored_end=mirrored_end), is_equal, count)
 
     # What differs
 
@@ -259,8 +252,7 @@ class Course:
 
     def _offset_after(self, place: OffsetRange, count: int) -> int:
         """Return the offset of the first record of the source in a range that comes after so many others."""
-        rest = next((each for each in skipped(self._source_rows(place), count) if len(each)), None)
-        return place.end if rest is None else int(rest.offsets[0])
+        return offset_after(self._source_rows(place), count, place.end)
 
     def _stretch(self, sections: Sequence[_Section]) -> MirrorStretch:
         first, last = sections[0], sections[-1]

@@ -38,10 +38,10 @@ class Edit:
     right_start: int
     right_end: int
 
-    @property
-    def element_count(self) -> int:
-        """How many elements go and come."""
-        return self.left_end - self.left_start + self.right_end - self.right_start
+    def shifted(self, left: int, right: int) -> "Edit":
+        """Return the edit of sequences that have so many more elements before."""
+        starts = self.left_start + left, self.left_end + left
+        return Edit(*starts, self.right_start + right, self.right_end + right)
 
 
 def find_edits(
@@ -70,7 +70,7 @@ def find_edits(
     trace = _trace(middle, other, most, is_end_free=is_end_free)
     if trace is None:
         return None
-    return [_shifted(each, start, start) for each in _edits_of(trace)]
+    return [each.shifted(start, start) for each in _edits_of(trace)]
 
 
 def equal_prefix(left: Int64s, right: Int64s) -> int:
@@ -79,10 +79,6 @@ def equal_prefix(left: Int64s, right: Int64s) -> int:
     left, right = left[:size], right[:size]
     differs = np.flatnonzero((left != right) & (left >= 0) & (right >= 0))
     return int(differs[0]) if len(differs) else size
-
-
-def _shifted(edit: Edit, left: int, right: int) -> Edit:
-    return Edit(edit.left_start + left, edit.left_end + left, edit.right_start + right, edit.right_end + right)
 
 
 def _reversed(edit: Edit, left_size: int, right_size: int) -> Edit:

@@ -32,6 +32,11 @@ class Sync:
     producer_id: int
     offset: int
 
+    @property
+    def places(self) -> tuple[OffsetRange, OffsetRange]:
+        """Where the record is, in the source and in the target."""
+        return OffsetRange(self.upstream, self.upstream + 1), OffsetRange(self.downstream, self.downstream + 1)
+
 
 @attrs.frozen
 class Lifetime:
@@ -84,9 +89,7 @@ def find_lifetimes(
 
 
 def _bad(sync: Sync, why: str) -> MirrorDifference:
-    source = OffsetRange(sync.upstream, sync.upstream + 1)
-    target = OffsetRange(sync.downstream, sync.downstream + 1)
-    return MirrorDifference(MirrorFault.BAD_SYNC, source, target, sync=sync.offset, why=why)
+    return MirrorDifference(MirrorFault.BAD_SYNC, *sync.places, sync=sync.offset, why=why)
 
 
 def _out_of_bounds(sync: Sync, source_end: int, target_end: int) -> str:

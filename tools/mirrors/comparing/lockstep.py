@@ -41,6 +41,12 @@ def skipped(rows: Iterable[DigestRows], count: int) -> Iterator[DigestRows]:
         count = max(0, count - len(each))
 
 
+def offset_after(rows: Iterable[DigestRows], count: int, end: int) -> int:
+    """Return the offset of the record after the first ones, or the given end if there is none."""
+    rest = next(skipped(rows, count), None)
+    return end if rest is None else int(rest.offsets[0])
+
+
 def first_rows(rows: Iterable[DigestRows], count: int) -> Iterator[DigestRows]:
     """Yield the first records."""
     for each in rows:

@@ -115,7 +115,7 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
     differences = told.differences()
     wrong = [each for each in stretch.syncs if not _is_true(stretch.named(each), found)]
     differences += [
-        MirrorDifference(MirrorFault.WRONG_ANCHOR, *_place(each), sync=each.offset)
+        MirrorDifference(MirrorFault.WRONG_ANCHOR, *each.places, sync=each.offset)
         for each in wrong
         if not any(_explains(other, each) for other in differences) and not _was_moved(stretch, each, found)
     ]
@@ -161,10 +161,6 @@ def _is_true(named: tuple[int, int], found: Alignment) -> bool:
     """Whether a sync names one record, or none on either side: that cannot be verified."""
     at, other = named
     return at == other == -1 or (at >= 0 and found.partners[at] == other >= 0)
-
-
-def _place(sync: Sync) -> tuple[OffsetRange, OffsetRange]:
-    return OffsetRange(sync.upstream, sync.upstream + 1), OffsetRange(sync.downstream, sync.downstream + 1)
 
 
 def _explains(difference: MirrorDifference, sync: Sync) -> bool:

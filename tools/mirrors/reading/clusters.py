@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The logs of one cluster, as far as its log directories are here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
-from raftlog.errors import DecodeError, fresh_copy
-from raftlog.file_paths import split_path
+from raftlog.errors import DecodeError, InvalidRecordError, fresh_copy
 from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG
 from raftlog.records.batches.iterator import Corruption, TornTail
@@ -16,10 +16,12 @@ from raftlog.records.columns.record_selection import RecordSelection
 from raftlog.storage.reading.file_source import open_source
 from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, find_end
-from raftlog.tools.spark.rows.options import SourceOptions
+from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, damage_of, find_end, overlapping
+from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition
 from raftlog.tools.spark.source.planning import Partition, list_partitions
 from raftlog.tools.spark.source.transactions import TransactionFollower
+
+_Content = TypeVar("_Content")
 
 
 @attrs.frozen(eq=False)
@@ -29,7 +31,6 @@ class PartitionLog:
     Attributes:
         topic: its name.
         partition: its number.
-        directory: the directory of the partition.
         segments: by ascending offset.
         end: of the log.
         rows: reads its records.
@@ -37,15 +38,9 @@ class PartitionLog:
 
     topic: str
     partition: int
-    directory: str
     segments: tuple[SegmentPlace, ...]
     end: LogEnd
     rows: LogRows
-
-    def path_at(self, offset: int) -> str:
-        """Return the segment that an offset belongs to."""
-        held = [each.path for each in self.segments if each.base_offset <= offset]
-        return held[-1] if held else self.directory
 
     def records(self, start: int, end: int) -> Iterator[RecordView]:
         """Yield the data records from an offset (inclusive) to another (exclusive) that can be read.
@@ -72,10 +67,7 @@ class PartitionLog:
         return found
 
     def _chunks(self, start: int, end: int, columns: Sequence[str]) -> Iterator[Chunk]:
-        for number, segment in enumerate(self.segments):
-            is_before = number + 1 < len(self.segments) and self.segments[number + 1].base_offset <= start
-            if is_before or segment.base_offset >= end:
-                continue
+        for segment in overlapping(self.segments, start, end):
             with open_source(segment.path) as source:
                 position = IndexSeek(segment.path, segment.base_offset).position_before(source, start)
                 for piece in select_columns(source, columns, RecordSelection(start, end), start=position):
@@ -118,11 +110,11 @@ class Cluster:
     def __init__(self, paths: Sequence[str]) -> None:
         listing = list_partitions(SourceOptions(paths=tuple(paths), snapshots="none"))
         self.problems = listing.problems
-        self._replicas: dict[tuple[str, int], list[Partition]] = {}
+        self._replicas: dict[TopicPartition, list[Partition]] = {}
         for each in listing.partitions:
             if each.topic is not None and each.number is not None and each.segments:
                 self._replicas.setdefault((each.topic, each.number), []).append(each)
-        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._logs: dict[TopicPartition, PartitionLog] = {}
         topics: dict[str, list[int]] = {}
         for topic, number in sorted(self._replicas):
             topics.setdefault(topic, []).append(number)
@@ -142,10 +134,6 @@ class Cluster:
             self._logs[key] = max(replicas, key=lambda each: (each.end.epoch, each.end.offset))
         return self._logs[key]
 
-    def replica_count(self, topic: str, partition: int) -> int:
-        """Return how many replicas of a partition are here."""
-        return len(self._replicas.get((topic, partition), ()))
-
     def records(self, topic: str) -> Iterator[StoredRecord | Finding]:
         """Yield the data records of a topic, by partition and offset, and findings about batches that cannot be read.
 
@@ -159,12 +147,37 @@ class Cluster:
             for segment in log.segments:
                 yield from _records_of(segment, partition, log.rows.start_offset)
 
+    def decoded(
+        self, topic: str, read: Callable[[bytes | None, bytes | None], _Content], problems: list[Finding]
+    ) -> Iterator[tuple[StoredRecord, _Content]]:
+        """Yield the data records of a topic with what they say.
+
+        Args:
+            topic: its name.
+            read: takes key and value of a record, and raises ``InvalidRecordError`` for one that says nothing.
+            problems: gets the findings about what cannot be read.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        for each in self.records(topic):
+            if isinstance(each, Finding):
+                problems.append(each)
+                continue
+            try:
+                content = read(each.record.key, each.record.value)
+            except InvalidRecordError as error:
+                rule = error.rule or "message-field"
+                problems.append(Finding(each.path, rule, error.reason, offset=each.record.offset))
+                continue
+            yield each, content
+
 
 def _records_of(segment: SegmentPlace, partition: int, start_offset: int) -> Iterator[StoredRecord | Finding]:
     with open_source(segment.path) as source:
         for chunk in select_columns(source, RECORD_COLUMNS, RecordSelection(start_offset)):
             if isinstance(chunk, Corruption | TornTail):
-                yield Finding(segment.path, chunk.rule, chunk.reason, chunk.position, chunk.size_bytes)
+                yield damage_of(segment.path, chunk)
             if not isinstance(chunk, Chunk):
                 continue
             producers = chunk.batches.column("producer_id")
@@ -182,7 +195,4 @@ def _replica(found: Partition) -> PartitionLog:
     end = find_end(segments, found.start_offset)
     transactions = TransactionFollower().find(found.segments, found.producer_snapshots)
     rows = LogRows(segments, found.start_offset, end.offset, transactions)
-    directory, _ = split_path(segments[0].path)
-    return PartitionLog(
-        present(found.topic, "a topic"), present(found.number, "a partition"), directory, segments, end, rows
-    )
+    return PartitionLog(present(found.topic, "a topic"), present(found.number, "a partition"), segments, end, rows)

@@ -12,7 +12,8 @@ from raftlog.records.messages.mirrors.mirror_records import MirrorRecordType, Of
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.naming import DEFAULT_EXCLUDES, DefaultPolicy, IdentityPolicy, TopicFilter
-from raftlog.tools.mirrors.reading.clusters import Cluster, StoredRecord
+from raftlog.tools.mirrors.reading.clusters import Cluster
+from raftlog.tools.spark.rows.options import TopicPartition
 
 _CONFIGS: Final = ("mm2-configs.", ".internal")
 _SOURCE_CONNECTOR: Final = "MirrorSourceConnector"
@@ -24,8 +25,6 @@ _TOPICS: Final = "topics"
 _EXCLUDED: Final = "topics.exclude"
 _HEARTBEATS: Final = "emit.heartbeats.interval.seconds"
 _TRANSFORMS: Final = "transforms"
-
-TopicPartition = tuple[str, int]
 
 
 @attrs.frozen
@@ -101,19 +100,11 @@ def find_configs(target: Cluster) -> tuple[list[FoundConfig], list[Finding]]:
         StorageError: a segment cannot be read.
     """
     found: dict[str, FoundConfig] = {}
-    problems = []
+    problems: list[Finding] = []
     for topic in target.topics:
         if not (topic.startswith(_CONFIGS[0]) and topic.endswith(_CONFIGS[1])):
             continue
-        for each in target.records(topic):
-            if isinstance(each, Finding):
-                problems.append(each)
-                continue
-            try:
-                config = read_connect_config(each.record.key, each.record.value)
-            except InvalidRecordError as error:
-                problems.append(_finding(each, error))
-                continue
+        for _, config in target.decoded(topic, read_connect_config, problems):
             if config.type is not ConfigType.CONNECTOR or config.name != _SOURCE_CONNECTOR:
                 continue
             found.pop(topic, None)
@@ -172,7 +163,7 @@ def find_syncs(
         try:
             record = read_mirror_record(MirrorRecordType.OFFSET_SYNC, each.record.key, each.record.value)
         except InvalidRecordError as error:
-            findings.append(attrs.evolve(_finding(each, error), rule="mirror.sync"))
+            findings.append(Finding(each.path, "mirror.sync", error.reason, offset=each.record.offset))
             continue
         if isinstance(record, OffsetSync):
             place = syncs.setdefault((record.key.topic, record.key.partition), [])
@@ -187,16 +178,8 @@ def find_progress(target: Cluster, source_alias: str) -> tuple[dict[TopicPartiti
         StorageError: a segment cannot be read.
     """
     ends: dict[TopicPartition, int] = {}
-    problems = []
-    for each in target.records(f"mm2-offsets.{source_alias}.internal"):
-        if isinstance(each, Finding):
-            problems.append(each)
-            continue
-        try:
-            stored = read_source_offset(each.record.key, each.record.value)
-        except InvalidRecordError as error:
-            problems.append(_finding(each, error))
-            continue
+    problems: list[Finding] = []
+    for _, stored in target.decoded(f"mm2-offsets.{source_alias}.internal", read_source_offset, problems):
         place = stored.mirrored
         if place is None or place.cluster != source_alias:
             continue
@@ -205,10 +188,6 @@ def find_progress(target: Cluster, source_alias: str) -> tuple[dict[TopicPartiti
         else:
             ends[place.topic, place.partition] = stored.upstream_offset + 1
     return ends, problems
-
-
-def _finding(stored: StoredRecord, error: InvalidRecordError) -> Finding:
-    return Finding(stored.path, error.rule or "message-field", error.reason, offset=stored.record.offset)
 
 
 def said(configs: Sequence[FoundConfig]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the files of two clusters say of the consumer groups of mirrored topics, and of heartbeats."""
 
+import functools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -18,11 +19,10 @@ from raftlog.records.messages.mirrors.mirror_records import (
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.following import GroupCheckpoint, GroupCommit, StoredHeartbeat
-from raftlog.tools.mirrors.reading.clusters import Cluster, StoredRecord
+from raftlog.tools.mirrors.reading.clusters import Cluster
+from raftlog.tools.spark.rows.options import TopicPartition
 
 _COMMIT: Final = "OffsetCommitKey"
-
-TopicPartition = tuple[str, int]
 
 
 @attrs.frozen
@@ -79,16 +79,9 @@ def find_checkpoints(target: Cluster, topic: str) -> tuple[dict[TopicPartition, 
         StorageError: a segment cannot be read.
     """
     found: dict[TopicPartition, list[GroupCheckpoint]] = defaultdict(list)
-    problems = []
-    for each in target.records(topic):
-        if isinstance(each, Finding):
-            problems.append(each)
-            continue
-        try:
-            read = read_mirror_record(MirrorRecordType.CHECKPOINT, each.record.key, each.record.value)
-        except InvalidRecordError as error:
-            problems.append(_finding(each, error))
-            continue
+    problems: list[Finding] = []
+    read_checkpoint = functools.partial(read_mirror_record, MirrorRecordType.CHECKPOINT)
+    for each, read in target.decoded(topic, read_checkpoint, problems):
         if isinstance(read, Checkpoint):
             offsets = read.upstream_offset, read.downstream_offset
             checkpoint = GroupCheckpoint(read.key.group, *offsets, each.record.offset, each.record.timestamp)
@@ -118,7 +111,3 @@ def find_heartbeats(cluster: Cluster, topic: str) -> tuple[list[StoredHeartbeat]
         if isinstance(read, Heartbeat):
             found.append(StoredHeartbeat(read.key, read.timestamp, each.record.offset))
     return found, missing
-
-
-def _finding(stored: StoredRecord, error: InvalidRecordError) -> Finding:
-    return Finding(stored.path, error.rule or "message-field", error.reason, offset=stored.record.offset)

@@ -59,6 +59,19 @@ class LogEnd:
     is_append_time: bool = False
 
 
+def overlapping(segments: Sequence[SegmentPlace], start: int, end: int) -> Iterator[SegmentPlace]:
+    """Yield the segments that may have an offset from one (inclusive) to another (exclusive), of all by offset."""
+    for number, segment in enumerate(segments):
+        is_before = number + 1 < len(segments) and segments[number + 1].base_offset <= start
+        if not is_before and segment.base_offset < end:
+            yield segment
+
+
+def damage_of(path: str, piece: Corruption | TornTail) -> Finding:
+    """Return the finding about bytes of a segment that are no batch."""
+    return Finding(path, piece.rule, piece.reason, piece.position, piece.size_bytes)
+
+
 def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
     """Return the end of a log, by the headers at the end of its last segment that has some.
 
@@ -130,10 +143,9 @@ class LogRows:
     def read(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order."""
         at, end = max(start, self.start_offset), min(end, self.end_offset)
-        for number, segment in enumerate(self._segments):
-            after = self._segments[number + 1].base_offset if number + 1 < len(self._segments) else self.end_offset
-            if after <= at or segment.base_offset >= end:
-                continue
+        if at >= end:
+            return
+        for segment in overlapping(self._segments, at, end):
             for chunk in self._chunks(segment, at, end):
                 rows, at = self._rows_of(chunk, at, end)
                 yield rows
@@ -161,8 +173,7 @@ class LogRows:
         with open_source(segment.path) as source:
             for piece in select_columns(source, self._columns, self._selection, start=_position(places, start)):
                 if isinstance(piece, Corruption | TornTail):
-                    found = Finding(segment.path, piece.rule, piece.reason, piece.position, piece.size_bytes)
-                    self._damage[segment.path, piece.position] = found
+                    self._damage[segment.path, piece.position] = damage_of(segment.path, piece)
                 if not isinstance(piece, Chunk):
                     continue
                 run = piece.batches.run
