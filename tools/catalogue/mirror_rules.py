@@ -99,7 +99,7 @@ MIRROR_RULES: Final = (
     _rule(
         "copied-again",
         _HARMLESS,
-        "where another task goes on, it goes on behind what was mirrored",
+        "where another task goes on, it goes on after what was mirrored",
         "KIP-382",
         "MirrorMaker was killed before it could store its offsets, and mirrored 200 records once more",
     ),

@@ -24,7 +24,7 @@ class Alignment:
     Attributes:
         edits: the places where they are not, by ascending index.
         start: index of the first record of the source that has its place in the target; those before are left over.
-        end: index after the last one; those behind are left over.
+        end: index after the last one; those after it are left over.
         partners: for each record of the source, the index of the same record in the target, or -1.
     """
 
@@ -57,7 +57,7 @@ def align(
         due: index of the first one at the end that needs none.
     """
     size = len(right)
-    if is_end_free and bool((left >= 0).all()):  # Others may have written a lot behind what was mirrored.
+    if is_end_free and bool((left >= 0).all()):  # Others may have written a lot after what was mirrored.
         is_known = np.isin(right, left) | (right < 0)
         size = int(np.flatnonzero(is_known)[-1]) + 1 if is_known.any() else 0
     nodes = _nodes(left, right[:size], [each for each in named if each[1] < size])
@@ -106,7 +106,7 @@ def _to_free_end(left: Int64s, right: Int64s, due: int) -> list[Edit] | None:
 
 
 def _missed(edits: Sequence[Edit], size: int, due: int) -> int:
-    """Return how many faults explain some edits and what is due behind them."""
+    """Return how many faults explain some edits and what is due after them."""
     return sum(map(_fault_count, edits)) + max(0, due - _used(edits, size))
 
 

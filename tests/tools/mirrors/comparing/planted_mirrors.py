@@ -2,8 +2,8 @@
 """Faults in copies of real mirrors: ``python -m tests.tools.mirrors.comparing.planted_mirrors`` plants all of them.
 
 It plants every kind at every record of the mirrors in ``tests/golden/mirror`` and prints the table of docs/mirrors.md.
-Each record-changing kind has two forms: the task mirrored it so, and syncs behind it agree; or somebody has changed the
-target's files afterwards, and they do not.
+Each kind that changes records has two forms: the task mirrored it so, and later syncs agree; or the files of the
+target were changed afterwards, and they do not.
 """
 
 import functools
@@ -320,7 +320,7 @@ KINDS: Final[dict[str, Plant]] = {
     "a record twice, put in since": doubled_since,
     "a foreign record, mirrored so": foreign_so,
     "a foreign record, put in since": foreign_since,
-    "others write behind the mirror": written_to,
+    "others write after the mirror": written_to,
     "a sync with a wrong offset of the source": wrong_upstream,
     "a sync with a wrong offset of the target": wrong_downstream,
     "a sync that is gone": dropped_sync,
