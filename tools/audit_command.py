@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from raftlog.tools.auditing.crash_isolation import report_faults
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.audit_options import add_fail_on_option, add_messages_option, add_processes_option
+from raftlog.tools.terminal.audit_options import (
+    add_engine_options,
+    add_fail_on_option,
+    add_messages_option,
+    add_processes_option,
+)
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.text_width import fit_lines
@@ -69,18 +74,7 @@ def parser_of(program: str) -> Parser:
         action="store_true",
         help="read every file again: bit rot on a disk changes neither size nor modification time",
     )
-    parser.add_argument(
-        "--engine",
-        choices=("local", "spark", "auto"),
-        default="local",
-        help="local: processes on this machine (the default); spark; auto: whichever suits the size",
-    )
-    parser.add_argument(
-        "--master",
-        metavar="URL",
-        help="the Spark master: local[N], spark://HOST:PORT, sc://HOST (default: that of the current session,"
-        " spark-submit or SPARK_REMOTE, else this machine); workers must see DIR and SRC under the same paths",
-    )
+    add_engine_options(parser, "DIR and SRC")
     add_messages_option(parser)
     add_fail_on_option(parser)
     add_processes_option(parser)

@@ -3,17 +3,30 @@
 
 from typing import Any, Final
 
-from raftlog.tools.mirrors.comparing import alignment, course, lifetimes, pair, stretches, window_sums
-from raftlog.tools.mirrors.reading import log_rows
+from raftlog.tools.mirrors.comparing import (
+    alignment,
+    course,
+    lifetimes,
+    log_sums,
+    log_view,
+    order_sums,
+    pair,
+    stretches,
+)
+from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES
+from raftlog.tools.mirrors.on_spark import spark_summer
+from raftlog.tools.mirrors.reading import log_reading, log_rows
 from tests.mutants.planting import Mutant, instead, swapped
 
 _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
+_VIEW: Final = "tests/tools/mirrors/comparing/test_log_view.py"
+_PARTS: Final = "tests/tools/mirrors/on_spark/test_spark_summer.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
 
 def _in_any_order(right: Any) -> Any:
-    return lambda digests, places: right(digests, places * 0)
+    return lambda count: tuple(table * 0 + 1 for table in right(count))
 
 
 def _nothing_wrong(syncs: Any, _holds: Any) -> Any:
@@ -33,7 +46,23 @@ def _never(*_: Any, **__: Any) -> bool:
 
 
 def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
+    return NO_RANGES
+
+
+def _nothing(*_: Any) -> Any:
     return iter(())
+
+
+def _of_whatever_is_known(ours: Any, theirs: Any) -> Any:
+    return (ours[0] == theirs[0]).all(axis=1)
+
+
+def _as_if_rising(right: Any) -> Any:
+    def joined(parts: Any, start: int, end: int, edges: Any) -> Any:
+        found = right(parts, start, end, edges)
+        return right(parts[:1], start, end, edges) if found is None else found
+
+    return joined
 
 
 MUTANTS: Final = (
@@ -41,7 +70,7 @@ MUTANTS: Final = (
         "R-mirror-order",
         "records of a window must be equal in order",
         "KIP-382",
-        swapped(window_sums, "_mixed", _in_any_order),
+        swapped(order_sums, "_tables", _in_any_order),
         (_PLANTED, _PAIR),
     ),
     Mutant(
@@ -97,7 +126,35 @@ MUTANTS: Final = (
         "R-mirror-hole",
         "an offset without a record and without a control batch is a hole",
         "UnifiedLog",
-        instead(log_rows, "_gaps", _without_gaps),
+        instead(log_rows, "uncovered", _without_gaps),
         (_VERB,),
+    ),
+    Mutant(
+        "R-mirror-between-pieces",
+        "offsets between what is read at a time, that neither has, are unknown, too",
+        "UnifiedLog",
+        instead(log_sums, "uncovered", _without_gaps),
+        (_PARTS,),
+    ),
+    Mutant(
+        "R-mirror-known",
+        "what cannot be read is equal to nothing",
+        "KIP-382",
+        instead(log_view, "_are_equal", _of_whatever_is_known),
+        (_VIEW,),
+    ),
+    Mutant(
+        "R-mirror-cut-in-damage",
+        "a segment that is divided within damage is read again, as a whole",
+        "LogSegment",
+        instead(spark_summer, "_cut_in_damage", _nothing),
+        (_PARTS,),
+    ),
+    Mutant(
+        "R-mirror-falling-parts",
+        "a log whose offsets fall from one part to the next is read as a whole",
+        "UnifiedLog",
+        swapped(log_reading, "joined_sums", _as_if_rising),
+        (_PARTS,),
     ),
 )

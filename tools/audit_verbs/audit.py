@@ -11,7 +11,7 @@ from typing import Final
 
 from raftlog.errors import MissingExtraError, RaftLogError
 from raftlog.tools.audit_command import audit_on, parser_of
-from raftlog.tools.audit_verbs.engine_choice import choose_engine, spark_at_hand
+from raftlog.tools.audit_verbs.engine_choice import is_for_spark
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_ERROR
@@ -25,7 +25,8 @@ def run(arguments: Sequence[str]) -> int:
     given = make_parser().parse_args(arguments)
     try:
         prepare_to_survey()
-        return _audit_on_spark(given) if _is_for_spark(given) else _audit_here(given)
+        is_spark = is_for_spark(given.engine, given.master, given.paths, _PROGRAM)
+        return _audit_on_spark(given) if is_spark else _audit_here(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
@@ -48,19 +49,3 @@ def _audit_on_spark(given: argparse.Namespace) -> int:
     except ImportError as error:
         raise MissingExtraError("spark", "--engine spark") from error
     return audit_on_spark(given, _PROGRAM)
-
-
-def _is_for_spark(given: argparse.Namespace) -> bool:
-    """Whether to audit on Spark; a choice made for ``auto`` is reported on standard error."""
-    if given.engine != "auto":
-        return bool(given.engine == "spark")
-    spark = spark_at_hand(given.master)
-    choice = choose_engine(spark, given.paths, 0 if spark is None else _size_of(given.paths))
-    say(f"the engine is {'Spark' if choice.is_spark else 'local'}: {choice.reason}", _PROGRAM)
-    return choice.is_spark
-
-
-def _size_of(paths: Sequence[str]) -> int:
-    from raftlog.tools.auditing.run.run import tasks_of
-
-    return sum(task.size_bytes + task.indexes_size_bytes for task in tasks_of(paths, []))

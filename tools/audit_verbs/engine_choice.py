@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice of engine for ``raftlog audit --engine auto``."""
+"""The choice of engine for verbs with ``--engine auto``."""
 
 import importlib.util
 import os
@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
+
+from raftlog.tools.terminal.standard_error import say
 
 LEAST_SPARK_SIZE: Final = 10 * 1024**3
 """In bytes; smaller audits finish on one machine before Spark has started."""
@@ -23,7 +25,7 @@ class EngineChoice:
     """The chosen engine, and the reason.
 
     Attributes:
-        is_spark: whether to audit on Spark instead of this machine.
+        is_spark: whether to read on Spark instead of this machine.
         reason: for the user.
     """
 
@@ -53,12 +55,35 @@ def spark_at_hand(master: str | None, environment: Mapping[str, str] = os.enviro
     return None
 
 
+def is_for_spark(engine: str, master: str | None, paths: Sequence[str], program: str) -> bool:
+    """Whether to read on Spark; a choice made for ``auto`` is reported on standard error.
+
+    Args:
+        engine: the value of ``--engine``.
+        master: the value of ``--master``, or None.
+        paths: the paths to read.
+        program: name of the command, for the report.
+    """
+    if engine != "auto":
+        return engine == "spark"
+    spark = spark_at_hand(master)
+    choice = choose_engine(spark, paths, 0 if spark is None else _size_of(paths))
+    say(f"the engine is {'Spark' if choice.is_spark else 'local'}: {choice.reason}", program)
+    return choice.is_spark
+
+
+def _size_of(paths: Sequence[str]) -> int:
+    from raftlog.tools.auditing.run.run import tasks_of
+
+    return sum(task.size_bytes + task.indexes_size_bytes for task in tasks_of(paths, []))
+
+
 def choose_engine(spark: str | None, paths: Sequence[str], size_bytes: int) -> EngineChoice:
     """Choose between this machine and Spark.
 
     Args:
         spark: the result of ``spark_at_hand``.
-        paths: the paths to audit.
+        paths: the paths to read.
         size_bytes: the size of all files there.
     """
     gibibytes = f"{size_bytes / 1024**3:.1f} GiB"

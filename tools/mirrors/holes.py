@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.lockstep import first_rows, row_count, skipped
-from raftlog.tools.mirrors.comparing.rows import DigestRows
-from raftlog.tools.mirrors.reading.log_rows import LogRows
+from raftlog.tools.mirrors.comparing.log_view import SummedView
 
 
 def find_holes(
-    source: LogRows, target: LogRows, syncs: Sequence[Sync]
+    holes: Sequence[OffsetRange], source: SummedView, target: SummedView, syncs: Sequence[Sync]
 ) -> Iterator[tuple[OffsetRange, OffsetRange | None]]:
-    """Yield the offsets of a target that neither a record nor a control batch has, of all that was read of it.
+    """Yield the offsets of a target that neither a record nor a control batch has.
 
     With each comes where their records are in the source, by the last sync before them; None if no sync says so.
 
@@ -22,12 +20,11 @@ def find_holes(
         StorageError: a segment cannot be read.
     """
     ordered = sorted(syncs, key=lambda each: each.downstream)
-    for hole in target.holes:
+    for hole in holes:
         at = bisect.bisect_right(ordered, hole.start, key=lambda each: each.downstream) - 1
         if at < 0:
             yield hole, None
             continue
-        before = row_count(target.read(ordered[at].downstream, hole.start))
-        rows = first_rows(skipped(source.read(ordered[at].upstream, source.end_offset), before), hole.offset_count)
-        found = DigestRows.joined(rows).offsets
-        yield hole, OffsetRange(int(found[0]), int(found[-1]) + 1) if len(found) else None
+        rank = source.rank(ordered[at].upstream) + target.count(OffsetRange(ordered[at].downstream, hole.start))
+        after = min(rank + hole.offset_count, source.rank(source.end_offset))
+        yield hole, OffsetRange(source.offset_at(rank), source.offset_at(after - 1) + 1) if rank < after else None

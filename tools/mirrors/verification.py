@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares all that one cluster mirrors to another: records, checkpoints, heartbeats and names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -11,7 +12,8 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.image.tables import Tables
 from raftlog.tools.image.topics import is_compacted
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.comparing.pair import compare_pair
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.pair import compare_pair, edges_of
 from raftlog.tools.mirrors.following import (
     ClusterTopics,
     GroupCheckpoint,
@@ -32,10 +34,30 @@ from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from raftlog.tools.mirrors.reading.flow import find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
+from raftlog.tools.mirrors.reading.log_reading import LogReading, LogSummer, SumsRequest
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
 from raftlog.tools.spark.rows.options import TopicPartition
 
 _HEARTBEATS: Final = "heartbeats"
+
+
+@attrs.frozen(eq=False)
+class _AskedPair:
+    """A pair that is being read.
+
+    Attributes:
+        pair: the two partitions.
+        source: the log of the source.
+        target: that of the target.
+        syncs: that pair their offsets.
+        mirrored_end: the offset in the source below which all was mirrored; 0 if unknown.
+    """
+
+    pair: MirrorPair
+    source: PartitionLog
+    target: PartitionLog
+    syncs: Sequence[Sync]
+    mirrored_end: int
 
 
 class MirrorVerification:
@@ -47,6 +69,7 @@ class MirrorVerification:
         flow: from one to the other.
         source_tables: what the metadata of the source say; None if they are not here.
         target_tables: likewise, of the target.
+        summer: reads the logs of pairs.
 
     Attributes:
         problems: findings about records and bytes that cannot be read, of all that was read so far.
@@ -59,8 +82,9 @@ class MirrorVerification:
         flow: FlowReport,
         source_tables: Tables | None,
         target_tables: Tables | None,
+        summer: LogSummer,
     ) -> None:
-        self._source, self._target, self._flow = source, target, flow
+        self._source, self._target, self._flow, self._summer = source, target, flow, summer
         self._tables = source_tables, target_tables
         progress, problems = find_progress(target, flow.aliases[0])
         checkpoints, more = find_checkpoints(target, self._checkpoints_topic)
@@ -78,11 +102,15 @@ class MirrorVerification:
 
         Raises:
             StorageError: a segment cannot be read.
+            SparkJobError: Spark failed.
         """
         synced = [topic for topic, _ in self._flow.syncs.syncs]
         topics = self._source.topics, self._target.topics
-        for pair in find_pairs(*topics, self._flow.policy, self._flow.aliases[0], synced):
-            yield self._report(pair)
+        asked: deque[_AskedPair] = deque()
+        pairs = find_pairs(*topics, self._flow.policy, self._flow.aliases[0], synced)
+        readings = self._summer.summed(self._requests(pairs, asked))
+        for source, target in zip(readings, readings, strict=True):
+            yield self._report(asked.popleft(), source, target)
 
     def flow_findings(self) -> Iterator[MirrorFinding]:
         """Yield the gaps of heartbeats, the cycles, and the topics without a mirror or a source.
@@ -112,38 +140,40 @@ class MirrorVerification:
 
     # One pair
 
-    def _report(self, pair: MirrorPair) -> PairReport:
-        ours = present(self._source.log(pair.source, pair.partition), "a listed log")
-        theirs = present(self._target.log(pair.target, pair.partition), "a listed log")
-        if theirs.end.is_append_time:  # The target's broker has stamped its records when they came.
-            ours = attrs.evolve(ours, rows=ours.rows.without_timestamps())
-            theirs = attrs.evolve(theirs, rows=theirs.rows.without_timestamps())
-        key = pair.source, pair.partition
-        syncs = self._flow.syncs.syncs.get(key, ())
-        evidence = self._evidence(pair, ours, theirs)
-        result = compare_pair(
-            ours.rows,
-            theirs.rows,
-            syncs,
-            self._progress.get(key, 0),
-            reads_committed=self._flow.reads_committed,
-            keeps_places=bool(evidence.groups),
-        )
-        self.problems += [*ours.rows.damage, *theirs.rows.damage]
+    def _requests(self, pairs: Iterable[MirrorPair], asked: "deque[_AskedPair]") -> Iterator[SumsRequest]:
+        """Yield what to read of each pair, the source and the target, and note the pair."""
         tables = self._tables[1]
-        is_whole = tables is not None and not is_compacted(tables, pair.target) and not theirs.rows.damage
-        holes = find_holes(ours.rows, theirs.rows, syncs) if is_whole else ()
-        has_transforms = self._flow.config is not None and self._flow.config.has_transforms
-        findings = findings_of(pair, (ours, theirs), result, holes, has_transforms=has_transforms)
-        return self._with_groups(PairReport(pair, result, tuple(findings)), evidence, ours, theirs)
+        for pair in pairs:
+            ours = present(self._source.log(pair.source, pair.partition), "a listed log")
+            theirs = present(self._target.log(pair.target, pair.partition), "a listed log")
+            if theirs.end.is_append_time:  # The target's broker has stamped its records when they came.
+                ours = attrs.evolve(ours, rows=ours.rows.without_timestamps())
+                theirs = attrs.evolve(theirs, rows=theirs.rows.without_timestamps())
+            key = pair.source, pair.partition
+            each = _AskedPair(pair, ours, theirs, self._flow.syncs.syncs.get(key, ()), self._progress.get(key, 0))
+            asked.append(each)
+            edges = edges_of(each.syncs, each.mirrored_end)
+            yield SumsRequest(ours.rows, edges[0])
+            yield SumsRequest(theirs.rows, edges[1], tables is not None and not is_compacted(tables, pair.target))
 
-    def _with_groups(
-        self, report: PairReport, evidence: GroupEvidence, ours: PartitionLog, theirs: PartitionLog
-    ) -> PairReport:
-        """Add what is found of the groups that read a pair."""
+    def _report(self, asked: "_AskedPair", ours: LogReading, theirs: LogReading) -> PairReport:
+        result = compare_pair(
+            ours.summed, theirs.summed, asked.syncs, asked.mirrored_end, reads_committed=self._flow.reads_committed
+        )
+        self.problems += [*ours.damage, *theirs.damage]
+        holes = () if theirs.damage else find_holes(theirs.holes, ours.summed.all, theirs.summed.all, asked.syncs)
+        has_transforms = self._flow.config is not None and self._flow.config.has_transforms
+        logs = asked.source, asked.target
+        findings = findings_of(asked.pair, logs, result, holes, has_transforms=has_transforms)
+        report = PairReport(asked.pair, result, tuple(findings))
+        evidence = self._evidence(asked.pair, *logs)
         if not evidence.groups:
             return report
-        places = MirroredPlaces(ours.rows, theirs.rows, report.result.places)
+        places = MirroredPlaces(ours.summed.all, ours.summed.committed, theirs.summed.all, result.places)
+        return self._with_groups(report, evidence, places)
+
+    def _with_groups(self, report: PairReport, evidence: GroupEvidence, places: MirroredPlaces) -> PairReport:
+        """Add what is found of the groups that read a pair."""
         findings = tuple(
             PairFinding(
                 each.rule, each.severity, f"group {each.subject}: {each.reason}", report.pair, each.source, each.target

@@ -11,12 +11,15 @@ from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.mirrors.mirror_lines import flow_fact, flow_finding_facts, move_facts, pair_facts, total_fact
 from raftlog.tools.mirrors.naming import configured_policy
 from raftlog.tools.mirrors.naming_options import add_policy_options, policy_properties
+from raftlog.tools.mirrors.on_spark.engine import log_summer
 from raftlog.tools.mirrors.pair_report import FlowReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
+from raftlog.tools.mirrors.reading.log_reading import LogSummer
 from raftlog.tools.mirrors.reading.metadata import read_tables
 from raftlog.tools.mirrors.verification import MirrorVerification
 from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.audit_options import add_engine_options
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
@@ -30,7 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     given = make_parser().parse_args(arguments)
     tally = Tally()
     try:
-        write_facts(given.format, _facts(given, tally))
+        with log_summer(given, _PROGRAM) as summer:
+            write_facts(given.format, _facts(given, tally, summer))
     except RaftLogError as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
@@ -58,11 +62,12 @@ def make_parser() -> Parser:
         help="whether MirrorMaker leaves out records of aborted transactions",
     )
     add_policy_options(parser)
+    add_engine_options(parser, "DIR")
     add_format_option(parser)
     return parser
 
 
-def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
+def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterator[Fact]:
     source, target = Cluster(given.source), Cluster(given.target)
     configs, problems = find_configs(target)
     config = _config(given, configs)
@@ -74,7 +79,8 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
     flow = FlowReport(aliases, policy, config, syncs, _reads_committed(given, config))
     yield flow_fact(flow)
-    verification = MirrorVerification(source, target, flow, read_tables(given.source), read_tables(given.target))
+    tables = read_tables(given.source), read_tables(given.target)
+    verification = MirrorVerification(source, target, flow, *tables, summer)
     verification.problems += problems
     reports = []
     for report in verification.pairs():

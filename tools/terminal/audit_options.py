@@ -44,6 +44,27 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_engine_options(parser: argparse.ArgumentParser, shared: str) -> None:
+    """Add the options for where to read.
+
+    Args:
+        parser: gets them.
+        shared: the paths that workers must see as the driver does.
+    """
+    parser.add_argument(
+        "--engine",
+        choices=("local", "spark", "auto"),
+        default="local",
+        help="local: processes on this machine (the default); spark; auto: whichever suits the size",
+    )
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="the Spark master: local[N], spark://HOST:PORT, sc://HOST (default: that of the current session,"
+        f" spark-submit or SPARK_REMOTE, else this machine); workers must see {shared} under the same paths",
+    )
+
+
 def add_processes_option(parser: argparse.ArgumentParser, work: str = "read files") -> None:
     """Add the option for the number of processes that do some work; the default is one per processor."""
     parser.add_argument(

@@ -11,13 +11,18 @@ import numpy as np
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.lockstep import equal_count, first_rows, offset_after, row_count, skipped
-from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, Places, RowReader
-from raftlog.tools.mirrors.comparing.stretches import STRICT, Ends, MirrorStretch, tell_apart
-from raftlog.tools.mirrors.comparing.window_sums import sum_windows
+from raftlog.tools.mirrors.comparing.log_view import SummedView
+from raftlog.tools.mirrors.comparing.long_stretches import MOST_ROWS, StretchPart, common_start, divided_stretch
+from raftlog.tools.mirrors.comparing.place_runs import AdjacentOffsets, ListedOffsets, PlaceRun
+from raftlog.tools.mirrors.comparing.stretches import (
+    STRICT,
+    Ends,
+    MirrorStretch,
+    StretchResult,
+    tell_apart,
+    tell_coarsely,
+)
 
-MOST_ROWS: Final = 1 << 20
-"""So many records of each log are told apart at a time."""
 _MOST_BEFORE: Final = MOST_EDITS // 2
 """Of records of the target that may be from before the source's first one, so many are looked at."""
 
@@ -49,7 +54,7 @@ class CourseResult:
         before: how many records of the source come before those, from the log start on.
         compared: how many records of the source were compared, or found to be lost.
         unverifiable: how many could not be.
-        places: the offsets of the records that are the same on both sides, if they were asked for.
+        places: the records that are the same on both sides.
     """
 
     differences: tuple[MirrorDifference, ...]
@@ -59,7 +64,7 @@ class CourseResult:
     before: int
     compared: int
     unverifiable: int
-    places: tuple[Places, ...] = ()
+    places: tuple[PlaceRun, ...]
 
 
 @attrs.define
@@ -89,55 +94,24 @@ class Course:
     """What one lifetime has mirrored.
 
     Args:
-        source: reads the source.
-        target: reads the target.
+        source: the source as the task reads it.
+        target: the target.
         syncs: of the lifetime, all of which are within both logs; at least one.
         bounds: how far it reaches.
-        reads_committed: whether the task leaves out records of aborted transactions.
     """
 
-    def __init__(
-        self,
-        source: RowReader,
-        target: RowReader,
-        syncs: Sequence[Sync],
-        bounds: CourseBounds,
-        *,
-        reads_committed: bool = False,
-    ) -> None:
+    def __init__(self, source: SummedView, target: SummedView, syncs: Sequence[Sync], bounds: CourseBounds) -> None:
         self._source, self._target, self._bounds = source, target, bounds
-        self._reads_committed = reads_committed
         self._sections = [*self._head(syncs[0]), *self._windows(syncs), self._tail(syncs[-1])]
         head, after = self._sections[0], self._sections[1:2]
         if head.sync is None and head.left_over and not all(each.is_equal for each in after):
             head.is_equal = False  # The first sync may be wrong.
 
-    # Rows
-
-    def _source_rows(self, place: OffsetRange) -> Iterator[DigestRows]:
-        for each in self._source.read(place.start, place.end):
-            yield each.without_aborted() if self._reads_committed else each
-
-    def _target_rows(self, place: OffsetRange) -> Iterator[DigestRows]:
-        return self._target.read(place.start, place.end)
-
-    def source_count(self, place: OffsetRange) -> int:
-        """Return how many records of the source, as the task reads it, are in a range."""
-        return row_count(self._source_rows(place)) if place.offset_count else 0
-
-    def left_out(self, place: OffsetRange) -> int:
-        """Return how many records of a range of the source the task leaves out."""
-        if not self._reads_committed or not place.offset_count:
-            return 0
-        return sum(int((each.flags & ABORTED != 0).sum()) for each in self._source.read(place.start, place.end))
-
     def target_offset_after(self, count: int) -> int:
         """Return the offset after the first records of the lifetime in the target."""
         place = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
-        last = DigestRows.joined(
-            each.rows(len(each) - 1, len(each)) for each in first_rows(self._target_rows(place), count)
-        )
-        return int(last.offsets[-1]) + 1 if len(last) else place.start
+        count = min(count, self._target.count(place))
+        return self._target.offset_at(self._target.rank(place.start) + count - 1) + 1 if count else place.start
 
     # Sections
 
@@ -147,13 +121,12 @@ class Course:
             return
         source = OffsetRange(self._source.start_offset, first.upstream)
         target = OffsetRange(self._target.start_offset, first.downstream)
-        ours, theirs = self.source_count(source), row_count(self._target_rows(target))
+        ours, theirs = self._source.count(source), self._target.count(target)
         count = min(ours, theirs)
-        equal = equal_count(
-            skipped(self._source_rows(source), ours - count), skipped(self._target_rows(target), theirs - count)
-        )
+        ranks = self._source.rank(source.end) - count, self._target.rank(target.end) - count
         ends = Ends(is_source_start_free=True, is_target_start_free=self._source.start_offset > 0)
-        is_equal = equal == count and (theirs <= ours or ends.is_target_start_free)
+        is_equal = self._source.equals(ranks[0], self._target, ranks[1], count)
+        is_equal = is_equal and (theirs <= ours or ends.is_target_start_free)
         yield _Section(source, target, None, ends, is_equal, count, ours - count)
 
     def _windows(self, syncs: Sequence[Sync]) -> Iterator[_Section]:
@@ -162,14 +135,12 @@ class Course:
         downstream = np.array([each.downstream for each in syncs], np.int64)
         if len(syncs) < 2:
             return
-        ours = sum_windows(self._source_rows(OffsetRange(*upstream[[0, -1]].tolist())), upstream)
-        theirs = sum_windows(self._target_rows(OffsetRange(*downstream[[0, -1]].tolist())), downstream)
-        are_equal = ours.equals(theirs) & (ours.firsts == upstream[:-1]) & (theirs.firsts == downstream[:-1])
+        are_equal, counts = self._source.equal_windows(upstream, self._target, downstream)
         bounds = np.flatnonzero(~(are_equal[1:] & are_equal[:-1])) + 1
         for first, last in itertools.pairwise([0, *bounds.tolist(), len(are_equal)]):
             source = OffsetRange(syncs[first].upstream, syncs[last].upstream)
             target = OffsetRange(syncs[first].downstream, syncs[last].downstream)
-            count = int(ours.counts[first:last].sum())
+            count = int(counts[first:last].sum())
             yield _Section(source, target, syncs[first], STRICT, bool(are_equal[first]), count)
 
     def _tail(self, last: Sync) -> _Section:
@@ -177,102 +148,168 @@ class Course:
         source = OffsetRange(last.upstream, self._source.end_offset)
         target = OffsetRange(last.downstream, self._bounds.target_end)
         mirrored_end = self._bounds.mirrored_end
-        count = row_count(self._target_rows(target))
-        equal = equal_count(self._source_rows(source), self._target_rows(target))
-        due = self.source_count(OffsetRange(source.start, mirrored_end))
-        named = self._offset_after(source, 0), offset_after(self._target_rows(target), 0, target.end)
-        is_equal = equal == count >= due and named == (last.upstream, last.downstream)
+        count = self._target.count(target)
+        is_equal = max(count, self._source.count(OffsetRange(source.start, mirrored_end))) == count
+        is_equal = is_equal and count <= self._source.count(source) and self._are_there(last)
+        ranks = self._source.rank(source.start), self._target.rank(target.start)
+        is_equal = is_equal and self._source.equals(ranks[0], self._target, ranks[1], count)
         return _Section(source, target, last, Ends(mirrored_end=mirrored_end), is_equal, count)
+
+    def _are_there(self, sync: Sync) -> bool:
+        """Whether a sync names a record on both sides."""
+        upstream, downstream = np.array([sync.upstream], np.int64), np.array([sync.downstream], np.int64)
+        return bool(self._source.have(upstream)[0] and self._target.have(downstream)[0])
 
     # What differs
 
-    def result(self, *, keeps_places: bool = False) -> CourseResult:
-        """Tell apart what differs.
-
-        Args:
-            keeps_places: whether to return which records are the same: all their offsets, at once.
-        """
-        places: list[Places] = []
+    def result(self) -> CourseResult:
+        """Tell apart what differs."""
+        places: list[PlaceRun] = []
         differences: list[MirrorDifference] = []
         wrong = compared = unverifiable = 0
-        before = next((each.left_over for each in self._sections if each.sync is None), 0)
-        end = self._offset_after(self._sections[-1].source, self._sections[-1].count)
+        end = self._source.offset_after(self._sections[-1].source, self._sections[-1].count)
         for is_equal, group in itertools.groupby(self._sections, key=lambda each: each.is_equal):
             if is_equal:
                 for each in group:
                     compared += each.count
-                    if keeps_places:
-                        places.append(self._equal_places(each))
+                    places.append(self._equal_places(each))
                 continue
-            for sections in _divided(list(group)):
-                stretch = self._stretch(sections)
-                found = tell_apart(stretch)
+            for stretch in itertools.chain.from_iterable(map(self._stretches, _divided(list(group)))):
+                if isinstance(stretch, PlaceRun):
+                    places.append(stretch)
+                    compared += stretch.count
+                    continue
+                found = stretch if isinstance(stretch, StretchResult) else self._told(stretch)
                 differences += found.differences
-                places.append(found.places)
+                ours, theirs = found.places
+                places.append(PlaceRun(ListedOffsets(ours), ListedOffsets(theirs), len(ours)))
                 wrong += found.wrong
                 compared += found.compared
                 unverifiable += found.unverifiable
+                if isinstance(stretch, StretchResult):
+                    continue
                 if stretch.ends.is_source_start_free:
-                    before += found.left_over - sections[0].left_over
+                    self._sections[0].left_over = found.left_over
                 elif stretch.ends.is_source_end_free:
-                    end = self._offset_after(stretch.source_place, len(stretch.source) - found.left_over)
+                    end = self._source.offset_after(stretch.source_place, len(stretch.source) - found.left_over)
+        before = self._sections[0].left_over
         log_start = self._sections[0].source.start
-        start = self._offset_after(OffsetRange(log_start, end), before)
+        start = self._source.offset_after(OffsetRange(log_start, end), before)
         if before and self._target.start_offset == 0:
             late = MirrorDifference(MirrorFault.LATE_START, OffsetRange(log_start, start), OffsetRange(0, 0), before)
             differences.append(late)
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
         differences = list(self._with_copies(differences))
-        kept = tuple(places) if keeps_places else ()
-        return CourseResult(
-            tuple(differences), wrong, OffsetRange(start, end), target, before, compared, unverifiable, kept
-        )
+        source = OffsetRange(start, end)
+        return CourseResult(tuple(differences), wrong, source, target, before, compared, unverifiable, tuple(places))
 
-    def _equal_places(self, section: _Section) -> Places:
-        """Return the offsets of the records of a section that is equal."""
-        ours = [np.zeros(0, np.int64), *(each.offsets for each in self._source_rows(section.source))]
-        theirs = [np.zeros(0, np.int64), *(each.offsets for each in self._target_rows(section.target))]
-        upstream, downstream = np.concatenate(ours), np.concatenate(theirs)
-        if section.sync is None:  # It is aligned at its end.
-            return upstream[len(upstream) - section.count :], downstream[len(downstream) - section.count :]
-        return upstream[: section.count], downstream[: section.count]
+    def _equal_places(self, section: _Section) -> PlaceRun:
+        """Return the places of the records of a section that is equal."""
+        if section.sync is not None:
+            return self._equal_run(section.source.start, section.target.start, section.count)
+        # It is aligned at its end.
+        ours = self._source.rank(section.source.end) - section.count
+        theirs = self._target.rank(section.target.end) - section.count
+        return self._run_from(ours, theirs, section.count)
+
+    def _equal_run(self, upstream: int, downstream: int, count: int) -> PlaceRun:
+        """Return the places of so many records that are equal from two offsets on."""
+        return self._run_from(self._source.rank(upstream), self._target.rank(downstream), count)
+
+    def _run_from(self, ours: int, theirs: int, count: int) -> PlaceRun:
+        source = AdjacentOffsets(self._source, ours, count)
+        return PlaceRun(source, AdjacentOffsets(self._target, theirs, count), count)
 
     def _with_copies(self, differences: Sequence[MirrorDifference]) -> Iterator[MirrorDifference]:
         """Yield the differences, where what looks foreign is a copy if the source has an equal record before it."""
         foreign = [each for each in differences if each.kind is MirrorFault.FOREIGN and each.is_exact]
-        contents = {each: DigestRows.joined(self._target_rows(each.target)).digests[:1] for each in foreign}
-        copies = set()
-        if foreign:
-            for rows in self._source_rows(OffsetRange(0, max(each.source.start for each in foreign))):
-                for each in foreign:
-                    if (rows.between(0, each.source.start).digests == contents[each]).all(axis=1).any():
-                        copies.add(each)
+        contents = [self._target.first_rows(each.target, 1).digests[0] for each in foreign]
+        end = max((each.source.start for each in foreign), default=0)
+        firsts = self._source.first_offsets(contents, end) if foreign else []
+        copies = {
+            each for each, first in zip(foreign, firsts, strict=True) if first is not None and first < each.source.start
+        }
         for each in differences:
             yield attrs.evolve(each, kind=MirrorFault.DUPLICATE) if each in copies else each
 
-    def _offset_after(self, place: OffsetRange, count: int) -> int:
-        """Return the offset of the first record of the source in a range that comes after so many others."""
-        return offset_after(self._source_rows(place), count, place.end)
-
-    def _stretch(self, sections: Sequence[_Section]) -> MirrorStretch:
+    def _stretches(self, sections: Sequence[_Section]) -> Iterator[MirrorStretch | PlaceRun | StretchResult]:
+        """Yield what differs of adjacent sections; if they are long, in parts, with the equal ones between."""
         first, last = sections[0], sections[-1]
         ends = first.ends if first.sync is None else last.ends
         source = OffsetRange(first.source.start, last.source.end)
         target = OffsetRange(first.target.start, last.target.end)
-        ours, theirs = self._source_rows(source), self._target_rows(target)
+        syncs = [each.sync for each in sections if each.sync is not None]
+        counts = 0 if ends.is_source_end_free else self._source.count(source), self._target.count(target)
+        start: tuple[int, int] | None = source.start, target.start
+        if ends.is_source_start_free and max(counts) > MOST_ROWS:
+            start = common_start(self._source, self._target, (source, target))
+        if start is None or max(counts) <= MOST_ROWS:
+            yield self._stretch(source, target, syncs, ends)
+            return
         if ends.is_source_start_free:
-            count = self.source_count(source)
-            other = row_count(self._target_rows(target))
-            ours = skipped(ours, count - MOST_ROWS)
+            first.left_over = self._source.count(OffsetRange(source.start, start[0]))
+            source, target, ends = OffsetRange(start[0], source.end), OffsetRange(start[1], target.end), STRICT
+        parts = list(divided_stretch(self._source, self._target, (source, target), is_end_free=ends != STRICT))
+        before = self._shift(parts[0])
+        for each in parts:
+            inside = [sync for sync in syncs if each.source.start <= sync.upstream < each.source.end]
+            if each.count:
+                yield self._equal_run(each.source.start, each.target.start, each.count)
+                yield self._mispaired(inside, self._shift(each), before)
+            else:
+                part = self._stretch(each.source, each.target, inside, ends if each is parts[-1] else STRICT)
+                yield attrs.evolve(part, shift=self._shift(each) - before)
+
+    def _shift(self, part: StretchPart) -> int:
+        return self._target.rank(part.target.start) - self._source.rank(part.source.start)
+
+    def _mispaired(self, syncs: Sequence[Sync], shift: int, before: int) -> StretchResult:
+        """Return which syncs do not name the same records of a part that is equal.
+
+        Args:
+            syncs: of the part.
+            shift: how much greater the ranks are in the target.
+            before: how much greater they are where the stretch begins.
+        """
+        upstream = np.array([each.upstream for each in syncs], np.int64)
+        downstream = np.array([each.downstream for each in syncs], np.int64)
+        ranks = self._source.ranks(upstream) + shift
+        are_there = self._source.have(upstream), self._target.have(downstream)
+        are_right = are_there[0] & are_there[1] & (self._target.ranks(downstream) == ranks)
+        wrong = [syncs[at] for at in np.flatnonzero(~are_right & (are_there[0] | are_there[1])).tolist()]
+        places = {each: int(rank) for each, rank in zip(syncs, ranks, strict=True)}
+        told = [
+            each
+            for each in wrong
+            if shift == before or self._target.offset_at(places[each]) - each.downstream != shift - before
+        ]
+        differences = (MirrorDifference(MirrorFault.WRONG_ANCHOR, *each.places, sync=each.offset) for each in told)
+        return StretchResult(tuple(differences), len(wrong), 0, 0, 0)
+
+    def _told(self, stretch: MirrorStretch) -> StretchResult:
+        """Return what differs in a stretch, of which there may be more than was read."""
+        found = tell_apart(stretch)
+        more = self._target.count(stretch.target_place) - len(stretch.target)
+        if stretch.ends.is_source_end_free:
+            return found if more <= 0 else tell_coarsely(stretch, more)
+        rest = self._source.count(stretch.source_place) - len(stretch.source)
+        if rest <= 0 or stretch.ends.is_source_start_free:
+            return found
+        return attrs.evolve(tell_coarsely(stretch, more), unverifiable=len(stretch.source) + rest)
+
+    def _stretch(self, source: OffsetRange, target: OffsetRange, syncs: Sequence[Sync], ends: Ends) -> MirrorStretch:
+        ours, theirs = source, target
+        if ends.is_source_start_free:  # The last records matter.
+            count, other = self._source.count(source), self._target.count(target)
+            ours = OffsetRange(self._source.offset_after(source, max(0, count - MOST_ROWS)), source.end)
             most = min(count, MOST_ROWS) + _MOST_BEFORE if ends.is_target_start_free else MOST_ROWS
-            theirs = skipped(theirs, other - most)
-        right = DigestRows.joined(first_rows(theirs, MOST_ROWS))
+            theirs = OffsetRange(self._target.offset_after(target, max(0, other - most)), target.end)
+        right = self._target.first_rows(theirs, MOST_ROWS)
         most = MOST_ROWS
         if ends.is_source_end_free:  # The source may go on for long, and none of that is wanted.
-            due = self.source_count(OffsetRange(source.start, ends.mirrored_end))
+            due = self._source.count(OffsetRange(source.start, ends.mirrored_end))
             most = min(most, max(due, len(right) + MOST_EDITS))
-        syncs = [each.sync for each in sections if each.sync is not None]
-        return MirrorStretch(DigestRows.joined(first_rows(ours, most)), right, source, target, syncs, ends)
+        return MirrorStretch(self._source.first_rows(ours, most), right, source, target, syncs, ends)
 
 
 def _divided(sections: Sequence[_Section]) -> Iterator[Sequence[_Section]]:

@@ -2,6 +2,7 @@
 """What a mirror has otherwise than its source, with the places on both sides."""
 
 import enum
+from collections.abc import Iterable
 
 import attrs
 
@@ -39,6 +40,17 @@ class OffsetRange:
     def offset_count(self) -> int:
         """How many offsets there are; 0 if the end is not after the start."""
         return max(0, self.end - self.start)
+
+
+def united(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """Return the same offsets as ranges that do not touch, ascending."""
+    found: list[OffsetRange] = []
+    for each in sorted(ranges):
+        if found and each.start <= found[-1].end:
+            found[-1] = OffsetRange(found[-1].start, max(found[-1].end, each.end))
+        else:
+            found.append(each)
+    return found
 
 
 @attrs.frozen

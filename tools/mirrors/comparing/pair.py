@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from typing import Final
 
 import attrs
+import numpy as np
 
 from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseResult
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
-from raftlog.tools.mirrors.comparing.lockstep import equal_count, row_count
-from raftlog.tools.mirrors.comparing.rows import Places, RowReader
+from raftlog.tools.mirrors.comparing.log_sums import sums_by_reading
+from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
+from raftlog.tools.mirrors.comparing.place_runs import PlaceRun
+from raftlog.tools.mirrors.comparing.rows import Int64s, RowReader
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
@@ -54,7 +57,7 @@ class PairResult:
         wrong_anchors: how many name two that are not the same, or none that can be.
         lifetimes: how many tasks, or parts of one, have mirrored.
         next_source: the offset of the first record of the source that is not mirrored; the source's end if all are.
-        places: the offsets of the records that are the same on both sides, if they were asked for.
+        places: the records that are the same on both sides.
     """
 
     differences: tuple[MirrorDifference, ...]
@@ -64,54 +67,59 @@ class PairResult:
     wrong_anchors: int
     lifetimes: int
     next_source: int
-    places: tuple[Places, ...] = ()
+    places: tuple[PlaceRun, ...] = attrs.field(default=(), eq=False)
+
+
+def edges_of(syncs: Sequence[Sync], mirrored_end: int = 0) -> tuple[Int64s, Int64s]:
+    """Return the offsets at which blocks of a source, and of its target, should end for their comparison."""
+    upstream = np.array(sorted({each.upstream for each in syncs} | {mirrored_end}), np.int64)
+    return upstream, np.array(sorted({each.downstream for each in syncs}), np.int64)
 
 
 def compare_pair(
-    source: RowReader,
-    target: RowReader,
+    source: RowReader | SummedLog,
+    target: RowReader | SummedLog,
     syncs: Sequence[Sync],
     mirrored_end: int = 0,
     *,
     reads_committed: bool | None = None,
-    keeps_places: bool = False,
 ) -> PairResult:
     """Compare a partition with its mirror.
 
     Args:
-        source: reads the source.
-        target: reads the target.
+        source: reads the source, or has read it.
+        target: reads the target, or has read it.
         syncs: of the partition, in the order of their topic.
         mirrored_end: an offset of the source below which all was mirrored, by what Connect has stored; 0 if it has
             nothing.
         reads_committed: whether the task leaves out records of aborted transactions. If that is not known, each
             lifetime is taken to do what leaves less to explain.
-        keeps_places: whether to return which records are the same: all their offsets, at once.
     """
-    return _PairComparison(source, target, syncs, mirrored_end, reads_committed, keeps_places=keeps_places).result()
+    source, target = (
+        each if isinstance(each, SummedLog) else SummedLog(each, sums_by_reading(each, edges))
+        for each, edges in zip((source, target), edges_of(syncs, mirrored_end), strict=True)
+    )
+    return _PairComparison(source, target, syncs, mirrored_end, reads_committed).result()
 
 
 class _PairComparison:
     def __init__(
         self,
-        source: RowReader,
-        target: RowReader,
+        source: SummedLog,
+        target: SummedLog,
         syncs: Sequence[Sync],
         mirrored_end: int,
         reads_committed: bool | None,
-        *,
-        keeps_places: bool,
     ) -> None:
-        self._source, self._target, self._mirrored_end = source, target, mirrored_end
-        self._reads_committed = reads_committed
-        self._keeps_places = keeps_places
-        self._places: list[Places] = []
-        self._lifetimes, bad = find_lifetimes(syncs, source.end_offset, target.end_offset, self._holds)
+        self._source, self._committed, self._target = source.all, source.committed, target.all
+        self._mirrored_end, self._reads_committed = mirrored_end, reads_committed
+        self._places: list[PlaceRun] = []
+        self._lifetimes, bad = find_lifetimes(syncs, self._source.end_offset, self._target.end_offset, self._holds)
         self._differences = list(bad)
         self._wrong = len(bad)
         self._equal = self._unverifiable = 0
         self._counts = PairCounts()
-        self._frontier = source.start_offset
+        self._frontier = self._source.start_offset
         """The offset after the last record of the source that a lifetime has mirrored."""
 
     def result(self) -> PairResult:
@@ -122,7 +130,7 @@ class _PairComparison:
             self._compare_lifetime(lifetime, end, is_first=number == 0, is_last=is_last)
         lost = sum(each.count for each in self._differences if each.kind is MirrorFault.LOST)
         self._differences = [each for each in self._differences if not self._was_shortened(each, lost)]
-        rest = row_count(self._source.read(self._frontier, self._source.end_offset))
+        rest = self._source.count(OffsetRange(self._frontier, self._source.end_offset))
         self._counts += PairCounts(lag=rest) if valid else PairCounts(unverifiable=rest)
         return PairResult(
             tuple(sorted(self._differences, key=lambda each: (each.target, each.source, each.kind.value))),
@@ -187,8 +195,9 @@ class _PairComparison:
         return sync.upstream >= self._source.start_offset and sync.downstream >= self._target.start_offset
 
     def _holds(self, sync: Sync) -> bool:
-        source = self._source.read(sync.upstream, sync.upstream + 1)
-        return equal_count(source, self._target.read(sync.downstream, sync.downstream + 1)) == 1
+        bounds = (np.array([at, at + 1], np.int64) for at in (sync.upstream, sync.downstream))
+        are_equal, _ = self._source.equal_windows(next(bounds), self._target, next(bounds))
+        return bool(are_equal[0])
 
     # One lifetime
 
@@ -198,13 +207,14 @@ class _PairComparison:
         if not syncs:
             return
         bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=self._mirrored_end if is_last else 0)
-        course = Course(self._source, self._target, syncs, bounds, reads_committed=bool(self._reads_committed))
-        result = course.result(keeps_places=self._keeps_places)
-        if result.differences and self._source.has_aborted and self._reads_committed is None:
-            other = Course(self._source, self._target, syncs, bounds, reads_committed=True)
-            committed = other.result(keeps_places=self._keeps_places)
+        view = self._committed if self._reads_committed else self._source
+        course = Course(view, self._target, syncs, bounds)
+        result = course.result()
+        if result.differences and self._committed.is_committed and self._reads_committed is None:
+            other = Course(self._committed, self._target, syncs, bounds)
+            committed = other.result()
             if _faults(committed) < _faults(result):
-                course, result = other, committed
+                view, course, result = self._committed, other, committed
         has_former = any(each.kind is MirrorFault.TARGET_SHRUNK for each in self._differences)
         self._differences += [
             each for each in result.differences if not (has_former and each.kind is MirrorFault.LATE_START)
@@ -212,9 +222,9 @@ class _PairComparison:
         self._places += result.places
         self._wrong += result.wrong
         self._equal += len(syncs) - result.wrong
-        self._count(course, result, is_first=is_first)
+        self._count(view, course, result, is_first=is_first)
 
-    def _count(self, course: Course, result: CourseResult, *, is_first: bool) -> None:
+    def _count(self, view: SummedView, course: Course, result: CourseResult, *, is_first: bool) -> None:
         """Count what a lifetime has mirrored, and tell what it has mirrored again, or has skipped."""
         start = result.source.start
         left_out = OffsetRange(self._frontier if is_first else max(start, self._frontier), result.source.end)
@@ -222,16 +232,16 @@ class _PairComparison:
             self._counts += PairCounts(unverifiable=result.before)
             self._frontier = start
         again = OffsetRange(start, min(self._frontier, result.source.end))
-        copies = course.source_count(again)
+        copies = view.count(again)
         if copies:
             target = OffsetRange(result.target.start, course.target_offset_after(copies))
             self._differences.append(MirrorDifference(MirrorFault.COPIED_AGAIN, again, target, copies))
         skipped = OffsetRange(self._frontier, start)
-        lost = course.source_count(skipped)
+        lost = view.count(skipped)
         if lost:
             target = OffsetRange(result.target.start, result.target.start)
             self._differences.append(MirrorDifference(MirrorFault.LOST, skipped, target, lost))
-        aborted = course.left_out(left_out)
+        aborted = self._source.count(left_out) - view.count(left_out)
         self._counts += PairCounts(result.compared - copies + lost, result.unverifiable, aborted=aborted)
         self._frontier = max(self._frontier, result.source.end)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of a log as rows of numbers: offset, digest and what is known of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
@@ -66,14 +66,15 @@ class DigestRows:
         first, last = np.searchsorted(self.offsets, (start, end))
         return self.rows(int(first), int(last))
 
+    def where(self, is_wanted: Bools) -> "DigestRows":
+        """Return the rows of some of the records."""
+        if bool(is_wanted.all()):
+            return self
+        return DigestRows(self.offsets[is_wanted], self.digests[is_wanted], self.flags[is_wanted])
+
     def without_aborted(self) -> "DigestRows":
         """Return the rows of records that are not of aborted transactions."""
-        is_kept = self.flags & ABORTED == 0
-        return (
-            self
-            if bool(is_kept.all())
-            else DigestRows(self.offsets[is_kept], self.digests[is_kept], self.flags[is_kept])
-        )
+        return self.where(self.flags & ABORTED == 0)
 
 
 class RowReader(Protocol):
@@ -103,6 +104,19 @@ class RowReader(Protocol):
     def read(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order, a moderate number at a time."""
         ...
+
+
+def first_offsets(rows: Iterable[DigestRows], digests: Sequence[UInt64s]) -> list[int | None]:
+    """Return, for each digest, the offset of the first of some rows, by ascending offset, that has it; None if none."""
+    found: dict[tuple[int, int], int] = {}
+    wanted = {(int(low), int(high)) for low, high in digests}
+    lows = np.array([low for low, _ in wanted], np.uint64)
+    for each in rows:
+        for at in np.flatnonzero(np.isin(each.digests[:, 0], lows) & (each.flags & UNKNOWN == 0)).tolist():
+            low, high = each.digests[at].tolist()
+            if (low, high) in wanted:
+                found.setdefault((low, high), int(each.offsets[at]))
+    return [found.get((int(low), int(high))) for low, high in digests]
 
 
 def numbered(left: DigestRows, right: DigestRows) -> tuple[Int64s, Int64s]:

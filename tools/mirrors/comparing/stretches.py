@@ -73,6 +73,7 @@ class MirrorStretch:
         target_place: the offsets of the target.
         syncs: that name a place within, by ascending offsets.
         ends: what may be left over.
+        shift: how many more records the target has before it, since the last sync that holds.
     """
 
     source: DigestRows
@@ -81,6 +82,7 @@ class MirrorStretch:
     target_place: OffsetRange
     syncs: Sequence[Sync] = ()
     ends: Ends = STRICT
+    shift: int = 0
 
     def source_offset(self, at: int) -> int:
         """Return the offset of a record of the source by its index; after the last one, where the stretch ends."""
@@ -109,7 +111,7 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
         due=int(stretch.source.offsets.searchsorted(ends.mirrored_end)),
     )
     if found is None:
-        return _coarse(stretch)
+        return tell_coarsely(stretch)
     fixed = frozenset(at for at, other in named if found.partners[at] == other)
     told = _Telling(stretch, left, right, found, fixed)
     differences = told.differences()
@@ -135,14 +137,19 @@ def _kept_places(stretch: MirrorStretch, found: Alignment) -> Places:
     return stretch.source.offsets[is_kept], stretch.target.offsets[found.partners[is_kept]]
 
 
-def _coarse(stretch: MirrorStretch) -> StretchResult:
-    """Return one difference, as there are too many to tell."""
+def tell_coarsely(stretch: MirrorStretch, more: int = 0) -> StretchResult:
+    """Return one difference, as there are too many to tell.
+
+    Args:
+        stretch: where they are.
+        more: how many more records the target has there.
+    """
     size, other = len(stretch.source), len(stretch.target)
     if stretch.ends.is_source_end_free:
         start = equal_prefix(*numbered(stretch.source, stretch.target))
         source = OffsetRange(*[stretch.source_offset(start)] * 2)
         target = OffsetRange(stretch.target_offset(start), stretch.target_place.end)
-        whole = MirrorDifference(MirrorFault.WRITTEN_TO, source, target, other - start, is_exact=False)
+        whole = MirrorDifference(MirrorFault.WRITTEN_TO, source, target, other - start + more, is_exact=False)
         return StretchResult((whole,), 0, start, 0, size - start)
     if size != other and not stretch.ends.is_source_start_free:
         kind, count = MirrorFault.LOST if size > other else MirrorFault.FOREIGN, abs(size - other)
@@ -180,7 +187,7 @@ def _was_moved(stretch: MirrorStretch, sync: Sync, found: Alignment) -> bool:
     if at < 0 or found.partners[at] < 0:
         return False
     other = int(found.partners[at])
-    moved = other - at + found.start
+    moved = other - at + found.start + stretch.shift
     return moved != 0 and stretch.target_offset(other) - sync.downstream == moved
 
 

@@ -2,7 +2,6 @@
 """The records of a partition's segments as rows, for the comparison with its mirror."""
 
 import bisect
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,7 +12,7 @@ from raftlog.errors import DecodeError, fresh_copy
 from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
-from raftlog.records.batches.iterator import Corruption, TornTail, split_runs
+from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split_runs
 from raftlog.records.columns.columns import Chunk, RecordColumns, select_columns
 from raftlog.records.columns.record_digests import record_digests
 from raftlog.records.columns.record_selection import RecordSelection
@@ -22,11 +21,12 @@ from raftlog.storage.reading.file_source import open_source
 from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES, Ranges, uncovered
 from raftlog.tools.mirrors.comparing.rows import ABORTED, UNKNOWN, DigestRows, Int64s
 
 _COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 _MOST_UNKNOWN: Final = 1 << 16
-"""Of adjacent offsets without a readable record, so many are rows. No more than that can be told apart anyway."""
+"""So many adjacent offsets without a readable record are rows at a time."""
 
 
 @attrs.frozen
@@ -95,11 +95,70 @@ def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
     return end
 
 
+@attrs.frozen(eq=False)
+class LogPiece:
+    """Adjacent batches of a log, as many as are read at a time, without what is out of bounds.
+
+    Attributes:
+        rows: the records that can be read.
+        control: the offsets of control batches, which have no records for consumers.
+    """
+
+    rows: DigestRows
+    control: Ranges
+
+    @property
+    def covered(self) -> OffsetRange:
+        """The offsets from the first record or control batch to the last one."""
+        firsts = [*self.rows.offsets[:1].tolist(), *self.control[0].tolist()]
+        ends = [*(self.rows.offsets[-1:] + 1).tolist(), *self.control[1].tolist()]
+        return OffsetRange(min(firsts), max(ends)) if firsts else OffsetRange(0, 0)
+
+    @property
+    def gaps(self) -> Ranges:
+        """The offsets between these that have neither."""
+        if not len(self.control[0]) and self.covered.offset_count == len(self.rows):
+            return NO_RANGES
+        starts, ends = self._known
+        return uncovered((starts, ends), int(starts[0]), int(ends[-1])) if len(starts) else NO_RANGES
+
+    @property
+    def _known(self) -> Ranges:
+        """All offsets, as ranges."""
+        offsets = self.rows.offsets
+        if not len(self.control[0]):
+            return offsets, offsets + 1
+        starts = np.concatenate([offsets, self.control[0]])
+        ends = np.concatenate([offsets + 1, self.control[1]])
+        order = np.argsort(starts, kind="stable")
+        return starts[order], np.maximum.accumulate(ends[order])
+
+    def rows_before(self, end: int) -> Iterator[DigestRows]:
+        """Yield the records before an offset, and an unknown one for each offset in a gap, some at a time."""
+        gaps = self.gaps
+        end = min(end, self.covered.end)
+        if not len(gaps[0]):
+            yield self.rows.between(self.covered.start, end)
+            return
+        for first in range(self.covered.start, end, _MOST_UNKNOWN):
+            last = min(first + _MOST_UNKNOWN, end)
+            inside = (gaps[1] > first) & (gaps[0] < last)
+            marks = np.zeros(last - first + 1, np.int64)
+            marks[np.maximum(gaps[0][inside], first) - first] = 1
+            marks[np.minimum(gaps[1][inside], last) - first] = -1
+            unknown = first + np.flatnonzero(np.cumsum(marks)[:-1])
+            yield _merged([self.rows.between(first, last), _unknown_rows(unknown)])
+
+
+Unread = Corruption | TornTail | ZeroPadding | Finding
+"""What is no batch; and a finding about one whose records cannot be read."""
+
+
 class LogRows:
     """Reads the rows of one log, again and again. Its files do not change meanwhile.
 
     An offset that no sound batch covers has an unknown record, and so has one that its batch leaves out: a record that
-    was compacted, or was cut out. Offsets of control records have none.
+    was compacted, or was cut out. Offsets of control records have none. Records whose offsets do not rise are left out.
 
     Args:
         segments: by ascending offset.
@@ -110,8 +169,9 @@ class LogRows:
 
     Attributes:
         has_aborted: whether a record may be of an aborted transaction.
+        places: by path of a segment, the offset and byte position of batches that were read, ascending.
 
-    Raises (by ``read``):
+    Raises (by all methods that read):
         StorageError: a segment cannot be read.
         MissingExtraError: a codec's package is not installed.
     """
@@ -125,89 +185,88 @@ class LogRows:
         *,
         with_timestamps: bool = True,
     ) -> None:
-        self._segments, self._transactions, self._with_timestamps = segments, transactions, with_timestamps
+        self.segments, self._transactions, self._with_timestamps = segments, transactions, with_timestamps
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.has_aborted = bool(transactions.aborted)
         self._selection = RecordSelection(transactions=transactions)  # Rows are bounded by number, which is quicker.
         self._columns = (*_COLUMNS, "is_aborted") if self.has_aborted else _COLUMNS
-        self._places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        self._damage: dict[tuple[str, int | None], Finding] = {}
-        self._unknown: set[OffsetRange] = set()
+        self.places: dict[str, list[tuple[int, int]]] = {}
 
     def without_timestamps(self) -> "LogRows":
         """Return what reads the same rows with digests that do not cover timestamps."""
-        log = self._segments, self.start_offset, self.end_offset, self._transactions
+        log = self.segments, self.start_offset, self.end_offset, self._transactions
         return LogRows(*log, with_timestamps=False)
+
+    def within(self, segment: SegmentPlace, first: int, end: int) -> "LogRows":
+        """Return what reads a part of a segment, from one offset (inclusive) to another (exclusive): it is small."""
+        transactions = Transactions(self._transactions.between(first, end))
+        log = (segment,), self.start_offset, self.end_of(segment), transactions
+        return LogRows(*log, with_timestamps=self._with_timestamps)
 
     def read(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order."""
         at, end = max(start, self.start_offset), min(end, self.end_offset)
-        if at >= end:
-            return
-        for segment in overlapping(self._segments, at, end):
-            for chunk in self._chunks(segment, at, end):
-                rows, at = self._rows_of(chunk, at, end)
-                yield rows
-        if at < end:
-            yield self._unknown_between(at, end)
+        for segment in overlapping(self.segments, at, end):
+            position = _position(self.places.get(segment.path, ()), at)
+            for piece in self.pieces(segment, at, position):
+                if isinstance(piece, LogPiece) and at < end:
+                    yield from _unknown_between(at, min(piece.covered.start, end))
+                    yield from piece.rows_before(end)
+                    at = piece.covered.end
+                if at >= end:
+                    return
+        yield from _unknown_between(at, end)
 
-    @property
-    def damage(self) -> tuple[Finding, ...]:
-        """What could not be read, of all that was read so far."""
-        return tuple(self._damage.values())
+    def pieces(
+        self, segment: SegmentPlace, start: int, position: int = 0, stop: int | None = None
+    ) -> Iterator[LogPiece | Unread]:
+        """Yield what a segment has, in order. Its name, and that of the next one, say which offsets it may have.
 
-    @property
-    def holes(self) -> tuple[OffsetRange, ...]:
-        """The offsets without a record and without a control batch, of all that was read so far, joined."""
-        joined: list[OffsetRange] = []
-        for each in sorted(self._unknown):
-            if joined and each.start <= joined[-1].end:
-                joined[-1] = OffsetRange(joined[-1].start, max(joined[-1].end, each.end))
-            else:
-                joined.append(each)
-        return tuple(joined)
-
-    def _chunks(self, segment: SegmentPlace, start: int, end: int) -> Iterator[Chunk]:
-        places = self._places[segment.path]
+        Args:
+            segment: the one to read.
+            start: the first wanted offset; each piece begins after the one before it.
+            position: the byte position to start at, of a batch.
+            stop: the byte position to end at, exclusive; None for the end of the file.
+        """
+        places = self.places.setdefault(segment.path, [])
+        place = OffsetRange(max(start, segment.base_offset), self.end_of(segment))
         with open_source(segment.path) as source:
-            for piece in select_columns(source, self._columns, self._selection, start=_position(places, start)):
-                if isinstance(piece, Corruption | TornTail):
-                    self._damage[segment.path, piece.position] = damage_of(segment.path, piece)
+            for piece in select_columns(source, self._columns, self._selection, start=position, stop=stop):
+                if isinstance(piece, Corruption | TornTail | ZeroPadding):
+                    yield piece
                 if not isinstance(piece, Chunk):
                     continue
                 run = piece.batches.run
                 first = run.batch(0).base_offset
                 if not places or first > places[-1][0]:
                     places.append((first, run.start))
-                if first >= end:
-                    return
                 for _, error in piece.errors:
                     if not isinstance(error, DecodeError):
                         raise fresh_copy(error)
-                    self._damage[segment.path, error.position] = Finding.of_error(error, segment.path)
-                if run.batch(len(run) - 1).next_offset > start:
-                    yield piece
+                    yield Finding.of_error(error, segment.path)
+                found = self._piece_of(piece, place)
+                if found.covered.offset_count:
+                    place = OffsetRange(found.covered.end, place.end)
+                    yield found
 
-    def _rows_of(self, chunk: Chunk, start: int, end: int) -> tuple[DigestRows, int]:
-        """Return the rows of a chunk with those of unknown records from an offset on, and the offset after it."""
-        records = present(chunk.records, "records")
-        rows = _known_rows(records, with_timestamps=self._with_timestamps).between(start, end)
-        run = chunk.batches.run
-        after = min(max(start, run.batch(len(run) - 1).next_offset), end)
-        if len(rows) == after - start:
-            return rows, after
-        first = chunk.batches.to_numpy("base_offset")
-        last = first + chunk.batches.to_numpy("last_offset_delta")
+    def end_of(self, segment: SegmentPlace) -> int:
+        """Return the offset at which a segment ends, exclusive: where the next one begins, or at the log's end."""
+        after = bisect.bisect_right(self.segments, segment.base_offset, key=lambda each: each.base_offset)
+        ends = [each.base_offset for each in self.segments[after : after + 1]]
+        return min([self.end_offset, *ends])
+
+    def _piece_of(self, chunk: Chunk, place: OffsetRange) -> LogPiece:
+        rows = _known_rows(present(chunk.records, "records"), with_timestamps=self._with_timestamps)
+        rows = _rising(rows, place)
         is_control = chunk.batches.to_numpy("attributes") & CONTROL_FLAG != 0
-        covered = np.concatenate([rows.offsets, *_control_offsets(first[is_control], last[is_control])])
-        gaps = _gaps(np.unique(covered), start, after)
-        return _merged([rows, *(self._unknown_between(gap.start, gap.end) for gap in gaps)]), after
-
-    def _unknown_between(self, start: int, end: int) -> DigestRows:
-        self._unknown.add(OffsetRange(start, end))
-        offsets = np.arange(start, min(end, start + _MOST_UNKNOWN))
-        return DigestRows(offsets, np.zeros((len(offsets), 2), np.uint64), np.full(len(offsets), UNKNOWN, np.uint8))
+        if not is_control.any():
+            return LogPiece(rows, NO_RANGES)
+        first = chunk.batches.to_numpy("base_offset")[is_control].astype(np.int64)
+        after = first + chunk.batches.to_numpy("last_offset_delta")[is_control] + 1
+        is_within = (after > place.start) & (first < place.end)
+        first, after = np.maximum(first[is_within], place.start), np.minimum(after[is_within], place.end)
+        return LogPiece(rows, (first, after))
 
 
 def _position(places: Sequence[tuple[int, int]], offset: int) -> int:
@@ -226,19 +285,23 @@ def _known_rows(records: RecordColumns, *, with_timestamps: bool) -> DigestRows:
     return DigestRows(offsets, digests, flags)
 
 
-def _control_offsets(first: Int64s, last: Int64s) -> Iterator[Int64s]:
-    for start, end in zip(first.tolist(), last.tolist(), strict=True):
-        yield np.arange(start, min(end + 1, start + _MOST_UNKNOWN))
+def _rising(rows: DigestRows, place: OffsetRange) -> DigestRows:
+    """Return the rows within a range whose offsets are above those of all such rows before them."""
+    rows = rows.where((rows.offsets >= place.start) & (rows.offsets < place.end))
+    before = np.maximum.accumulate(np.append(place.start - 1, rows.offsets))[:-1]
+    return rows.where(rows.offsets > before)
 
 
-def _gaps(covered: Int64s, start: int, end: int) -> Iterator[OffsetRange]:
-    """Yield the ranges between two offsets that are not covered."""
-    edges = np.concatenate([[start - 1], covered[(covered >= start) & (covered < end)], [end]])
-    for gap in np.flatnonzero(np.diff(edges) > 1).tolist():
-        yield OffsetRange(int(edges[gap]) + 1, int(edges[gap + 1]))
+def _unknown_between(start: int, end: int) -> Iterator[DigestRows]:
+    for first in range(start, end, _MOST_UNKNOWN):
+        yield _unknown_rows(np.arange(first, min(first + _MOST_UNKNOWN, end)))
+
+
+def _unknown_rows(offsets: Int64s) -> DigestRows:
+    return DigestRows(offsets, np.zeros((len(offsets), 2), np.uint64), np.full(len(offsets), UNKNOWN, np.uint8))
 
 
 def _merged(parts: Sequence[DigestRows]) -> DigestRows:
     both = DigestRows.joined(parts)
     order = np.argsort(both.offsets, kind="stable")
-    return DigestRows(both.offsets[order], both.digests[order], both.flags[order]) if len(parts) > 1 else both
+    return DigestRows(both.offsets[order], both.digests[order], both.flags[order])

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over blocks of a log's records, made where the log is read, from which its comparison asks.
+
+A block is some adjacent records. Blocks end wherever it suits the reader, and at the offsets that it is told to be
+edges: what is asked about places between edges needs no record to be read again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from raftlog.tools.mirrors.comparing.order_sums import LANES, PRIME, powers, sum_runs
+from raftlog.tools.mirrors.comparing.rows import UNKNOWN, DigestRows, Int64s, RowReader, UInt64s
+
+_SPAN_BITS: Final = 20
+"""A block has offsets with the same bits above these, so that what is read of a block again is bounded."""
+
+Ranges = tuple[Int64s, Int64s]
+"""Ranges of offsets, ascending: their first ones (inclusive), and their ends (exclusive)."""
+NO_RANGES: Final[Ranges] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@attrs.frozen(eq=False)
+class SummedBlocks:
+    """Adjacent blocks of a log, ascending. Offsets between two blocks have no record, and are known to have none.
+
+    Attributes:
+        starts: the offset of each block's first record, inclusive.
+        ends: the offset after its last one.
+        counts: how many records it has, unknown ones included.
+        unknown: how many of these cannot be read.
+        sums: of the digests of its records at their places; unknown ones add nothing.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    counts: Int64s
+    unknown: Int64s
+    sums: UInt64s
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @classmethod
+    def joined(cls, parts: Sequence["SummedBlocks"]) -> "SummedBlocks":
+        """Return the blocks of several parts, by offset."""
+        columns = [np.concatenate(each) for each in zip(*map(_columns, [_NOTHING, *parts]), strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        starts, ends, counts, unknown, sums = (each[order] for each in columns)
+        return cls(starts, ends, counts, unknown, sums)
+
+
+def _columns(blocks: SummedBlocks) -> tuple[Int64s, Int64s, Int64s, Int64s, UInt64s]:
+    return blocks.starts, blocks.ends, blocks.counts, blocks.unknown, blocks.sums
+
+
+_NO_OFFSETS: Final = np.zeros(0, np.int64)
+_NOTHING: Final = SummedBlocks(_NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS, np.zeros((0, LANES), np.uint64))
+
+
+@attrs.frozen(eq=False)
+class LogSums:
+    """The blocks of a whole log.
+
+    Attributes:
+        all: of all its records.
+        committed: without those of aborted transactions; None if there are none of these.
+    """
+
+    all: SummedBlocks
+    committed: SummedBlocks | None = None
+
+    @property
+    def committed_or_all(self) -> SummedBlocks:
+        """The blocks without aborted records, whether or not there are any of these."""
+        return self.all if self.committed is None else self.committed
+
+
+@attrs.frozen(eq=False)
+class PartSums:
+    """The blocks of some adjacent pieces of a log, each as long as it was read at a time.
+
+    Attributes:
+        sums: of their records.
+        covered: the offsets of each piece, from its first record or control record to its last one.
+    """
+
+    sums: LogSums
+    covered: Ranges
+
+
+def sum_rows(rows: DigestRows, unknown: Ranges, edges: Int64s) -> SummedBlocks:
+    """Return the blocks of some adjacent records.
+
+    Args:
+        rows: the known ones.
+        unknown: offsets between these whose records cannot be read.
+        edges: ascending offsets at which blocks end.
+    """
+    if not len(unknown[0]):
+        if not len(rows):
+            return _NOTHING
+        firsts = _firsts(rows.offsets, edges)
+        ends = np.append(firsts[1:], len(rows))
+        sums = sum_runs(rows.digests, firsts)
+        return SummedBlocks(
+            rows.offsets[firsts], rows.offsets[ends - 1] + 1, ends - firsts, np.zeros_like(firsts), sums
+        )
+    is_long = np.array(
+        [len(_firsts(np.array(each), edges)) > 1 for each in zip(unknown[0], unknown[1] - 1, strict=True)]
+    )
+    starts, ends = (each[~is_long] for each in unknown)
+    long = unknown_blocks((unknown[0][is_long], unknown[1][is_long]), edges)
+    return SummedBlocks.joined([_sum_with_unknown(rows, (starts, ends), edges), long])
+
+
+def _sum_with_unknown(rows: DigestRows, unknown: Ranges, edges: Int64s) -> SummedBlocks:
+    """Return the blocks of some records and of ranges of unknown ones, none of which is in more than one block."""
+    offsets = np.concatenate([rows.offsets, unknown[0]])
+    order = np.argsort(offsets, kind="stable")
+    sizes = np.concatenate([np.ones(len(rows), np.int64), unknown[1] - unknown[0]])[order]
+    is_known = order < len(rows)
+    if not len(offsets):
+        return _NOTHING
+    offsets = offsets[order]
+    firsts = _firsts(offsets, edges)
+    lasts = np.append(firsts[1:], len(offsets)) - 1
+    counts = np.add.reduceat(sizes, firsts)
+    known = np.add.reduceat(is_known.astype(np.int64), firsts)
+    begins = np.insert(~is_known[:-1], 0, True)
+    begins[firsts] = True
+    runs = np.flatnonzero(is_known & begins)  # Known records beside each other, each run at its place in its block.
+    places = np.cumsum(sizes) - sizes
+    blocks = firsts.searchsorted(runs, side="right") - 1
+    parts = sum_runs(rows.digests, (np.cumsum(is_known) - is_known)[runs])
+    sums = np.zeros((len(firsts), LANES), np.uint64)
+    np.add.at(sums, blocks, parts * powers(places[runs] - places[firsts[blocks]]) % PRIME)
+    return SummedBlocks(offsets[firsts], (offsets + sizes)[lasts], counts, counts - known, sums % PRIME)
+
+
+def _firsts(offsets: Int64s, edges: Int64s) -> Int64s:
+    """Return the indices of ascending offsets at which blocks begin: at edges, and where higher bits change."""
+    inside = edges[edges.searchsorted(offsets[0], side="right") : edges.searchsorted(offsets[-1], side="right")]
+    cuts = [np.zeros(1, np.int64), offsets.searchsorted(inside)]
+    if offsets[0] >> _SPAN_BITS != offsets[-1] >> _SPAN_BITS:
+        cuts.append(np.flatnonzero(np.diff(offsets >> _SPAN_BITS)) + 1)
+    return np.unique(np.concatenate(cuts))
+
+
+def unknown_blocks(ranges: Ranges, edges: Int64s) -> SummedBlocks:
+    """Return blocks of unknown records, cut at edges."""
+    inside = [edges[(edges > start) & (edges < end)] for start, end in zip(*ranges, strict=True)]
+    starts = [np.append(start, cuts) for start, cuts in zip(ranges[0], inside, strict=True)]
+    ends = [np.append(cuts, end) for end, cuts in zip(ranges[1], inside, strict=True)]
+    if not starts:
+        return _NOTHING
+    first, last = np.concatenate(starts), np.concatenate(ends)
+    return SummedBlocks(first, last, last - first, last - first, np.zeros((len(first), LANES), np.uint64))
+
+
+def uncovered(covered: Ranges, start: int, end: int) -> Ranges:
+    """Return the offsets from one (inclusive) to another (exclusive) that are in no piece."""
+    before, after = np.append(start, covered[1]), np.append(covered[0], end)
+    is_gap = before < after
+    return before[is_gap], after[is_gap]
+
+
+def joined_sums(parts: Sequence[PartSums], start: int, end: int, edges: Int64s) -> LogSums | None:
+    """Return the sums of a log of those of its parts; None if offsets fall from one to the next.
+
+    Args:
+        parts: in the order of the log.
+        start: its first offset.
+        end: its end, exclusive.
+        edges: ascending offsets at which blocks end.
+    """
+    covered = joined_ranges([each.covered for each in parts])
+    if bool((covered[0][1:] < covered[1][:-1]).any()):
+        return None
+    gaps = unknown_blocks(uncovered(covered, start, end), edges)
+    committed = None
+    if any(each.sums.committed is not None for each in parts):
+        committed = SummedBlocks.joined([*(each.sums.committed_or_all for each in parts), gaps])
+    return LogSums(SummedBlocks.joined([*(each.sums.all for each in parts), gaps]), committed)
+
+
+def joined_ranges(parts: Iterable[Ranges]) -> Ranges:
+    """Return the ranges of several parts, in their order."""
+    starts, ends = zip(NO_RANGES, *parts, strict=True)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def sums_by_reading(log: RowReader, edges: Int64s) -> LogSums:
+    """Return the sums of a log that says of each unknown record where it is."""
+    found: list[SummedBlocks] = []
+    committed: list[SummedBlocks] = []
+    for known, unknown in _split(log.read(log.start_offset, log.end_offset)):
+        found.append(sum_rows(known, unknown, edges))
+        if log.has_aborted:
+            committed.append(sum_rows(known.without_aborted(), unknown, edges))
+    return LogSums(SummedBlocks.joined(found), SummedBlocks.joined(committed) if log.has_aborted else None)
+
+
+def _split(rows: Iterable[DigestRows]) -> Iterator[tuple[DigestRows, Ranges]]:
+    """Yield the known rows, and the places of the others."""
+    for each in rows:
+        is_unknown = each.flags & UNKNOWN != 0
+        unknown = each.offsets[is_unknown]
+        yield each.where(~is_unknown), (unknown, unknown + 1)

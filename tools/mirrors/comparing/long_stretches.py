@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Divides a long stretch of two logs where they are equal again, so that its differences are told place by place."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.comparing.edits import MOST_EDITS, find_edits
+from raftlog.tools.mirrors.comparing.log_view import SummedView
+from raftlog.tools.mirrors.comparing.rows import numbered
+
+MOST_ROWS: Final = 1 << 20
+"""So many records of each log are told apart at a time."""
+_WINDOW: Final = 1 << 15
+"""Where two logs part, so many records of each are looked at for a place from which on they are equal again."""
+_RUN: Final = 256
+"""So many records in a row that are equal are such a place. As many are told apart with what differs beside them."""
+_MOST_PARTS: Final = 4096
+
+
+@attrs.frozen
+class StretchPart:
+    """A part of a stretch.
+
+    Attributes:
+        source: its offsets in the source.
+        target: its offsets in the target.
+        count: how many records it has, if these are equal on both sides; else 0.
+    """
+
+    source: OffsetRange
+    target: OffsetRange
+    count: int = 0
+
+
+@attrs.define
+class _Walk:
+    """A place in two logs, by rank, and the end of the stretch in both."""
+
+    views: tuple[SummedView, SummedView]
+    at: tuple[int, int]
+    end: tuple[int, int]
+    places: tuple[OffsetRange, OffsetRange]
+
+    def left(self) -> tuple[int, int]:
+        return self.end[0] - self.at[0], self.end[1] - self.at[1]
+
+    def step(self, source: int, target: int, count: int = 0) -> StretchPart:
+        """Go on by so many records of each log, and return what was passed."""
+        before, self.at = self._offsets(), (self.at[0] + source, self.at[1] + target)
+        after = self._offsets()
+        return StretchPart(OffsetRange(before[0], after[0]), OffsetRange(before[1], after[1]), count)
+
+    def _offsets(self) -> list[int]:
+        logs = zip(self.views, self.at, self.end, self.places, strict=True)
+        return [view.offset_at(at) if at < end else place.end for view, at, end, place in logs]
+
+    def equal_count(self) -> int:
+        """Return how many records are equal from here on."""
+        ours, theirs = self.views
+        low, step, most = 0, _RUN, min(self.left())
+        while low < most and ours.equals(self.at[0] + low, theirs, self.at[1] + low, min(step, most - low)):
+            low, step = low + min(step, most - low), 2 * step
+        high = min(most, low + step)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if ours.equals(self.at[0], theirs, self.at[1], middle):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def resync(self) -> tuple[int, int] | None:
+        """Return how many records of each log are to be passed until they are equal again; None if that is far."""
+        here = self._offsets()
+        ours, theirs = (
+            view.first_rows(OffsetRange(offset, place.end), _WINDOW)
+            for view, offset, place in zip(self.views, here, self.places, strict=True)
+        )
+        left, right = numbered(ours, theirs)
+        edits = find_edits(left, right)
+        if edits is None:
+            return None
+        if not edits:
+            return len(left), len(right)
+        for each, following in zip(edits, [*(edit.left_start for edit in edits[1:]), len(left)], strict=True):
+            if following - each.left_end >= 2 * _RUN:
+                return each.left_end + _RUN, each.right_end + _RUN
+        return None
+
+
+def divided_stretch(
+    source: SummedView, target: SummedView, places: tuple[OffsetRange, OffsetRange], *, is_end_free: bool = False
+) -> Iterator[StretchPart]:
+    """Yield the parts of a stretch, by offset.
+
+    Args:
+        source: the source.
+        target: the target.
+        places: the offsets of both that it covers. What begins there should be the same.
+        is_end_free: whether the source may have more at its end. Then the last part is never an equal one.
+    """
+    views = source, target
+    ranks = [(view.rank(place.start), view.rank(place.end)) for view, place in zip(views, places, strict=True)]
+    walk = _Walk(views, (ranks[0][0], ranks[1][0]), (ranks[0][1], ranks[1][1]), places)
+    for _ in range(_MOST_PARTS):
+        count = walk.equal_count()
+        is_last = not any(walk.left()) or (count == walk.left()[1] and is_end_free)
+        if not (count == walk.left()[0] == walk.left()[1] and not is_end_free):
+            count = max(0, count - _RUN)
+        if count:
+            yield walk.step(count, count, count)
+        if not any(walk.left()):
+            return
+        passed = None if is_last or max(_needed(walk, is_end_free=is_end_free)) <= MOST_ROWS else walk.resync()
+        if passed is None:
+            break
+        yield walk.step(*passed)
+    yield walk.step(*walk.left())
+
+
+def _needed(walk: _Walk, *, is_end_free: bool) -> tuple[int, int]:
+    """Return how many records of each log are to be told apart."""
+    ours, theirs = walk.left()
+    return (0 if is_end_free else ours), theirs
+
+
+def common_start(
+    source: SummedView, target: SummedView, places: tuple[OffsetRange, OffsetRange]
+) -> tuple[int, int] | None:
+    """Return where two stretches that end alike begin alike, as the first offsets that are; None if that is far.
+
+    Args:
+        source: the source, of which more records may be at the beginning.
+        target: the target; it may have more only if the source has lost its first records.
+        places: the offsets of both.
+    """
+    ours, theirs = source.count(places[0]), target.count(places[1])
+    first, other = source.rank(places[0].start), target.rank(places[1].start)
+    more = max(0, theirs - ours) if source.start_offset else 0
+    count = min(ours, theirs - more, _RUN)
+    for shift in sorted(range(-MOST_EDITS, MOST_EDITS + 1), key=abs) if count > 0 else ():
+        at = first + max(0, ours - theirs) + shift
+        if first <= at <= first + ours - count and source.equals(at, target, other + more, count):
+            before = min(at - first, more)
+            before = before if source.equals(at - before, target, other + more - before, before) else 0
+            return source.offset_at(at - before), target.offset_at(other + more - before)
+    return None
