@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
-from raftlog.testing.simulator.choices import ChoiceName, RecordedChoices, SeededChoices
+from raftlog.testing.simulator.choices import ChoiceName, Deviations, RecordedChoices, SeededChoices
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay
@@ -75,7 +75,7 @@ def once(*kinds: str) -> dict[ChoiceName, int | float]:
 
 TOGETHER: Final = {ChoiceName("election-timeout", (2,), 0): 0.0}
 SOON: Final = {ChoiceName("append-interval", (), 5): 5}
-BY_HAND: Final[dict[str, tuple[str, int, dict[ChoiceName, int | float]]]] = {
+BY_HAND: Final[dict[str, tuple[str, int, Deviations]]] = {
     # Two candidates at once.
     "half-wins": ("one-leader-per-epoch", 2, TOGETHER),
     "votes-again": ("one-vote-per-epoch", 2, TOGETHER),
