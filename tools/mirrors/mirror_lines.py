@@ -12,6 +12,8 @@ from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
 from raftlog.tools.mirrors.pairing import MirrorPair
+from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
+from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.value_text import time_text
 from raftlog.tools.terminal.verb_output import Fact
@@ -77,8 +79,10 @@ def pair_facts(report: PairReport) -> Iterator[Fact]:
         "anchors_wrong": result.wrong_anchors,
         "lifetimes": result.lifetimes,
         "next_source_offset": result.next_source,
+        "source_replica": _replica(report.replicas[0]),
+        "target_replica": _replica(report.replicas[1]),
     }
-    yield Fact(f"{report.pair}: {', '.join(parts)}", "pair", members)
+    yield Fact([f"{report.pair}: {', '.join(parts)}", *_replica_lines(report)], "pair", members)
     for each in report.findings:
         yield Fact(f"  {each.severity.value}: {each.reason} [{each.rule}]", "finding", _finding(each))
 
@@ -156,6 +160,19 @@ def total_fact(reports: Sequence[PairReport], found: Sequence[MirrorFinding] = (
     line = f"{len(reports):,} pairs, {compared:,} records compared: {words or 'no finding above harmless'}."
     members = {"pairs": len(reports), "compared": compared, "findings": {each.value: count for each, count in serious}}
     return Fact(["", line] if reports else ["There are no pairs."], "total", members)
+
+
+def _replica_lines(report: PairReport) -> Iterator[str]:
+    """Yield which replica was compared of each side that has several, and why not the others."""
+    for side, choice in zip(("source", "target"), report.replicas, strict=True):
+        if choice.passed:
+            yield f"  {side} replica {choice.directory}: {choice.reason}"
+            yield from (f"    not {each.directory}: {each.reason}" for each in choice.passed)
+
+
+def _replica(choice: ReplicaChoice) -> dict[str, Any]:
+    others = [path_member("directory", each.directory) | {"reason": each.reason} for each in choice.passed]
+    return path_member("directory", choice.directory) | {"reason": choice.reason, "not_compared": others}
 
 
 def _other_counts(report: PairReport) -> Iterator[tuple[int, str]]:

@@ -9,6 +9,7 @@ from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reading.flow import FoundConfig, FoundSyncs
+from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
 
 
 @attrs.frozen
@@ -38,6 +39,7 @@ class PairReport:
         pair: the two.
         result: of their comparison.
         findings: in the order of the target; then those about groups.
+        replicas: which one was compared, of the source and of the target.
         moves: what becomes of each group that moves to the target now.
         moves_back: what becomes of it when it comes back.
     """
@@ -45,5 +47,6 @@ class PairReport:
     pair: MirrorPair
     result: PairResult
     findings: tuple[PairFinding, ...]
+    replicas: tuple[ReplicaChoice, ReplicaChoice]
     moves: tuple[GroupMove, ...] = ()
     moves_back: tuple[GroupMove, ...] = ()

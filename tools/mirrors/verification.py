@@ -8,10 +8,8 @@ import attrs
 
 from raftlog.invariants import present
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.image.tables import Tables
-from raftlog.tools.image.topics import is_compacted
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.comparing.pair import compare_pair
+from raftlog.tools.mirrors.comparing.pair import MadeAnew, compare_pair
 from raftlog.tools.mirrors.following import (
     ClusterTopics,
     GroupCheckpoint,
@@ -32,7 +30,9 @@ from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from raftlog.tools.mirrors.reading.flow import find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
+from raftlog.tools.mirrors.reading.metadata import ClusterMetadata
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
+from raftlog.tools.mirrors.recreated_source import with_topic_ids
 from raftlog.tools.spark.rows.options import TopicPartition
 
 _HEARTBEATS: Final = "heartbeats"
@@ -45,11 +45,8 @@ class MirrorVerification:
         source: the cluster that is mirrored.
         target: the cluster that has the mirror.
         flow: from one to the other.
-        source_tables: what the metadata of the source say; None if they are not here.
-        target_tables: likewise, of the target.
-
-    Attributes:
-        problems: findings about records and bytes that cannot be read, of all that was read so far.
+        source_metadata: what the metadata of the source say; None if they are not here.
+        target_metadata: likewise, of the target.
     """
 
     def __init__(
@@ -57,17 +54,22 @@ class MirrorVerification:
         source: Cluster,
         target: Cluster,
         flow: FlowReport,
-        source_tables: Tables | None,
-        target_tables: Tables | None,
+        source_metadata: ClusterMetadata | None,
+        target_metadata: ClusterMetadata | None,
     ) -> None:
         self._source, self._target, self._flow = source, target, flow
-        self._tables = source_tables, target_tables
+        self._metadata = source_metadata, target_metadata
         progress, problems = find_progress(target, flow.aliases[0])
         checkpoints, more = find_checkpoints(target, self._checkpoints_topic)
         self._progress: Mapping[TopicPartition, int] = progress
         self._checkpoints: Mapping[TopicPartition, Sequence[GroupCheckpoint]] = checkpoints
         self._commits, self._target_commits = find_commits(source), find_commits(target)
-        self.problems: list[Finding] = [*source.problems, *target.problems, *flow.syncs.findings, *problems, *more]
+        self._problems: list[Finding] = [*flow.syncs.findings, *problems, *more]
+
+    @property
+    def problems(self) -> Sequence[Finding]:
+        """Findings about records and bytes that cannot be read, and about replicas, of all that was read so far."""
+        return tuple(dict.fromkeys([*self._source.problems, *self._target.problems, *self._problems]))
 
     @property
     def _checkpoints_topic(self) -> str:
@@ -96,12 +98,13 @@ class MirrorVerification:
             yield from heartbeat_gaps(heartbeats, interval_ms, missing)
         topics = [
             ClusterTopics(
-                alias, {name: len(tables.partitions[topic_id]) for name, topic_id in tables.topic_ids.items()}
+                alias,
+                {name: len(each.tables.partitions[topic_id]) for name, topic_id in each.tables.topic_ids.items()},
             )
-            for alias, tables in zip(self._flow.aliases, self._tables, strict=True)
-            if tables is not None
+            for alias, each in zip(self._flow.aliases, self._metadata, strict=True)
+            if each is not None
         ]
-        if len(topics) < len(self._tables):
+        if len(topics) < len(self._metadata):
             return
         topic_filter = self._flow.config.topic_filter if self._flow.config else None
         flow = MirrorFlow(*self._flow.aliases, self._flow.policy, topic_filter)
@@ -128,14 +131,32 @@ class MirrorVerification:
             self._progress.get(key, 0),
             reads_committed=self._flow.reads_committed,
             keeps_places=bool(evidence.groups),
+            made_anew=self._made_anew(pair),
         )
-        self.problems += [*ours.rows.damage, *theirs.rows.damage]
-        tables = self._tables[1]
-        is_whole = tables is not None and not is_compacted(tables, pair.target) and not theirs.rows.damage
-        holes = find_holes(ours.rows, theirs.rows, syncs) if is_whole else ()
-        has_transforms = self._flow.config is not None and self._flow.config.has_transforms
-        findings = findings_of(pair, (ours, theirs), result, holes, has_transforms=has_transforms)
-        return self._with_groups(PairReport(pair, result, tuple(findings)), evidence, ours, theirs)
+        self._problems += [*ours.rows.damage, *theirs.rows.damage]
+        source_metadata, target_metadata = self._metadata
+        is_whole = target_metadata is not None and not target_metadata.is_compacted(pair.target)
+        holes = find_holes(ours.rows, theirs.rows, syncs) if is_whole and not theirs.rows.damage else ()
+        findings = findings_of(
+            pair,
+            (ours, theirs),
+            result,
+            holes,
+            has_transforms=self._flow.config is not None and self._flow.config.has_transforms,
+            is_source_compacted=None if source_metadata is None else source_metadata.is_compacted(pair.source),
+        )
+        told = with_topic_ids(list(findings), pair, ours, source_metadata)
+        report = PairReport(pair, result, tuple(told), (ours.choice, theirs.choice))
+        return self._with_groups(report, evidence, ours, theirs)
+
+    def _made_anew(self, pair: MirrorPair) -> MadeAnew:
+        topics = pair.source, pair.target
+        return MadeAnew(
+            *(
+                None if each is None else each.since_ms(topic)
+                for each, topic in zip(self._metadata, topics, strict=True)
+            )
+        )
 
     def _with_groups(
         self, report: PairReport, evidence: GroupEvidence, ours: PartitionLog, theirs: PartitionLog
@@ -174,7 +195,7 @@ class MirrorVerification:
             self._flow.syncs.is_whole,
             self._checkpoints_topic in self._target.topics,
             groups,
-            None,
+            max((each for each in attrs.astuple(self._made_anew(pair)) if each is not None), default=None),
             ours.end.newest_ms,
             theirs.end.newest_ms,
         )

@@ -14,7 +14,7 @@ from raftlog.tools.mirrors.naming_options import add_policy_options, policy_prop
 from raftlog.tools.mirrors.pair_report import FlowReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
-from raftlog.tools.mirrors.reading.metadata import read_tables
+from raftlog.tools.mirrors.reading.metadata import ClusterMetadata, read_metadata
 from raftlog.tools.mirrors.verification import MirrorVerification
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -63,7 +63,8 @@ def make_parser() -> Parser:
 
 
 def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
-    source, target = Cluster(given.source), Cluster(given.target)
+    metadata = read_metadata(given.source), read_metadata(given.target)
+    source, target = (_cluster(*each) for each in zip((given.source, given.target), metadata, strict=True))
     configs, problems = find_configs(target)
     config = _config(given, configs)
     aliases = _aliases(given, config)
@@ -74,8 +75,7 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
     flow = FlowReport(aliases, policy, config, syncs, _reads_committed(given, config))
     yield flow_fact(flow)
-    verification = MirrorVerification(source, target, flow, read_tables(given.source), read_tables(given.target))
-    verification.problems += problems
+    verification = MirrorVerification(source, target, flow, *metadata)
     reports = []
     for report in verification.pairs():
         for each in report.findings:
@@ -87,9 +87,13 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
         tally.by_severity[finding.severity] += 1
     yield from flow_finding_facts(found)
     yield from move_facts(flow, reports)
-    for problem in verification.problems:
+    for problem in (*problems, *verification.problems):
         _report(problem, tally)
     yield total_fact(reports, found)
+
+
+def _cluster(paths: Sequence[str], metadata: ClusterMetadata | None) -> Cluster:
+    return Cluster(paths, {} if metadata is None else metadata.tables.topic_ids)
 
 
 def _report(finding: Finding, tally: Tally) -> None:

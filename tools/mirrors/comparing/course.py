@@ -30,11 +30,13 @@ class CourseBounds:
         target_end: the offset in the target at which the next lifetime begins, or the log ends.
         has_head: whether what is before its first sync belongs to it.
         mirrored_end: the offset in the source below which all was mirrored, by what Connect has stored; 0 if unknown.
+        has_former: whether the target may have records of a former topic before those of the lifetime.
     """
 
     target_end: int
     has_head: bool = True
     mirrored_end: int = 0
+    has_former: bool = False
 
 
 @attrs.frozen
@@ -152,7 +154,8 @@ class Course:
         equal = equal_count(
             skipped(self._source_rows(source), ours - count), skipped(self._target_rows(target), theirs - count)
         )
-        ends = Ends(is_source_start_free=True, is_target_start_free=self._source.start_offset > 0)
+        is_free = self._source.start_offset > 0 or self._bounds.has_former
+        ends = Ends(is_source_start_free=True, is_target_start_free=is_free)
         is_equal = equal == count and (theirs <= ours or ends.is_target_start_free)
         yield _Section(source, target, None, ends, is_equal, count, ours - count)
 

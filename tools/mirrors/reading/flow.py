@@ -167,7 +167,8 @@ def find_syncs(
             continue
         if isinstance(record, OffsetSync):
             place = syncs.setdefault((record.key.topic, record.key.partition), [])
-            place.append(Sync(record.upstream_offset, record.downstream_offset, each.producer_id, each.record.offset))
+            offsets = record.upstream_offset, record.downstream_offset
+            place.append(Sync(*offsets, each.producer_id, each.record.offset, each.record.timestamp))
     return FoundSyncs(topic, on_target, syncs, tuple(findings), is_whole)
 
 
