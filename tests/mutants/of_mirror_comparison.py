@@ -3,7 +3,7 @@
 
 from typing import Any, Final
 
-from raftlog.tools.mirrors.comparing import alignment, course, lifetimes, pair, stretches, window_sums
+from raftlog.tools.mirrors.comparing import alignment, course, lifetimes, pair, same_offsets, stretches, window_sums
 from raftlog.tools.mirrors.reading import log_rows, replica_choice
 from tests.mutants.planting import Mutant, instead, swapped
 
@@ -11,6 +11,7 @@ _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
 _RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
 _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
+_SAME: Final = "tests/tools/mirrors/comparing/test_same_offsets.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
 
@@ -34,6 +35,14 @@ def _never(*_: Any, **__: Any) -> bool:
     return False
 
 
+def _one_run(right: Any) -> Any:
+    def first_to_last(source: Any, target: Any) -> Any:
+        runs = list(right(source, target))
+        return iter([(runs[0][0], runs[-1][1])] if runs else [])
+
+    return first_to_last
+
+
 def _all_sound(*_: Any) -> dict[str, Any]:
     return {}
 
@@ -51,6 +60,13 @@ def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R-mirror-offsets",
+        "in logs with the same offsets, each offset at which both have the same record is an anchor",
+        "KIP-1279",
+        swapped(same_offsets, "_runs", _one_run),
+        (_SAME,),
+    ),
     Mutant(
         "R-mirror-replica",
         "a replica that others contradict is not compared, however far it reaches",

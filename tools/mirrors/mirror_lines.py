@@ -28,6 +28,8 @@ _MOVE_NUMBERS: Final = frozenset({2, 3, 5, 6, 7})
 
 def flow_fact(flow: FlowReport) -> Fact:
     """Return what the flow was taken to be, and where that is from."""
+    if flow.syncs is None:
+        return _same_offsets_fact(flow)
     policy = "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
     isolation = {True: "read_committed", False: "read_uncommitted", None: None}[flow.reads_committed]
     lag = flow.config.properties.get("offset.lag.max") if flow.config else None
@@ -59,13 +61,26 @@ def flow_fact(flow: FlowReport) -> Fact:
     return Fact(lines, "flow", members)
 
 
-def pair_facts(report: PairReport) -> Iterator[Fact]:
-    """Yield what was found of a pair: its counts, then its findings."""
+def _same_offsets_fact(flow: FlowReport) -> Fact:
+    source, target = flow.aliases
+    names = ("separator", "isolation", "config_topic", "has_transforms", "syncs_topic", "syncs_cluster")
+    members = {"source_alias": source, "target_alias": target, "policy": "same-offsets"}
+    members |= dict.fromkeys(names) | {"syncs": 0}
+    return Fact([f"{source} -> {target}: policy same-offsets, as the options say.", ""], "flow", members)
+
+
+def pair_facts(report: PairReport, *, has_syncs: bool = True) -> Iterator[Fact]:
+    """Yield what was found of a pair: its counts, then its findings.
+
+    Args:
+        report: of the pair.
+        has_syncs: whether there are anchors to be told of.
+    """
     result, counts = report.result, report.result.counts
     parts = [f"{counts.compared:,} records compared"]
     parts += [f"{count:,} {word}" for count, word in _other_counts(report) if count]
     anchors = result.equal_anchors + result.unverifiable_anchors + result.wrong_anchors
-    parts.append(f"{result.equal_anchors:,} of {anchors:,} anchors equal")
+    parts += [f"{result.equal_anchors:,} of {anchors:,} anchors equal"] if has_syncs else []
     parts += [f"{count:,} {word}" for count, word in _anchor_counts(report) if count]
     members: dict[str, Any] = {
         "source": _partition(report.pair.source, report.pair.partition),

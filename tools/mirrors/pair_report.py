@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``raftlog verify-mirror`` reports."""
 
+from collections.abc import Sequence
+
 import attrs
 
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.comparing.pair import PairResult
 from raftlog.tools.mirrors.following import GroupMove
 from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
@@ -20,15 +23,24 @@ class FlowReport:
         aliases: of the source and of the target.
         policy: how mirrors are named.
         config: where most of this is from; None if the target has none.
-        syncs: the offset syncs.
+        syncs: the offset syncs; None if mirrors have the offsets of their sources.
         reads_committed: whether records of aborted transactions are left out; None if that is not known.
     """
 
     aliases: tuple[str, str]
     policy: DefaultPolicy | IdentityPolicy
     config: FoundConfig | None
-    syncs: FoundSyncs
+    syncs: FoundSyncs | None
     reads_committed: bool | None
+
+    def syncs_of(self, topic: str, partition: int) -> Sequence[Sync]:
+        """Return the offset syncs of a partition of the source, in the order of their topic."""
+        return () if self.syncs is None else self.syncs.syncs.get((topic, partition), ())
+
+    @property
+    def synced_topics(self) -> Sequence[str]:
+        """The topics of the source that have offset syncs."""
+        return () if self.syncs is None else tuple(dict.fromkeys(topic for topic, _ in self.syncs.syncs))
 
 
 @attrs.frozen

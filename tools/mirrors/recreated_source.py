@@ -23,7 +23,11 @@ _RULE: Final = rule_of(MirrorFault.SOURCE_RECREATED)
 
 
 def with_topic_ids(
-    findings: Sequence[PairFinding], pair: MirrorPair, source: PartitionLog, metadata: ClusterMetadata | None
+    findings: Sequence[PairFinding],
+    pair: MirrorPair,
+    source: PartitionLog,
+    metadata: ClusterMetadata | None,
+    target: PartitionLog | None = None,
 ) -> Iterator[PairFinding]:
     """Yield findings about a pair with what topic ids add to them.
 
@@ -32,12 +36,17 @@ def with_topic_ids(
         pair: the partition and its mirror.
         source: the log that was compared.
         metadata: of its cluster; None if they are not here.
+        target: the log that has the mirror, if that has to have the topic id of its source.
     """
     words = "" if metadata is None else _words(metadata, pair.source)
     for each in findings:
         yield attrs.evolve(each, reason=each.reason + words) if each.rule == _RULE else each
     now = None if metadata is None else metadata.tables.topic_ids.get(pair.source)
     own = source.topic_id
+    other = None if target is None else target.topic_id
+    if other is not None and own is not None and own != other:
+        reason = f"the topic id of {pair.source}-{pair.partition} is {uuid_to_text(own)}, and {uuid_to_text(other)}"
+        yield PairFinding(_RULE, Severity.DATA_LOSS, f"{reason} in the mirror: one of them was made anew", pair)
     if now is None or own is None or own == now or any(each.rule == _RULE for each in findings):
         return
     reason = (

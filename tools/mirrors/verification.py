@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares all that one cluster mirrors to another: records, checkpoints, heartbeats and names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -10,6 +10,7 @@ from raftlog.invariants import present
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.pair import MadeAnew, compare_pair
+from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets
 from raftlog.tools.mirrors.following import (
     ClusterTopics,
     GroupCheckpoint,
@@ -17,6 +18,7 @@ from raftlog.tools.mirrors.following import (
     MirrorFinding,
     MirrorFlow,
     check_checkpoints,
+    commits_in_force,
     fail_back,
     fail_over,
     find_cycles,
@@ -24,9 +26,10 @@ from raftlog.tools.mirrors.following import (
     heartbeat_gaps,
 )
 from raftlog.tools.mirrors.holes import find_holes
+from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding, findings_of
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
-from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs
+from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs, find_same_names
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from raftlog.tools.mirrors.reading.flow import find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
@@ -64,7 +67,7 @@ class MirrorVerification:
         self._progress: Mapping[TopicPartition, int] = progress
         self._checkpoints: Mapping[TopicPartition, Sequence[GroupCheckpoint]] = checkpoints
         self._commits, self._target_commits = find_commits(source), find_commits(target)
-        self._problems: list[Finding] = [*flow.syncs.findings, *problems, *more]
+        self._problems: list[Finding] = [*(flow.syncs.findings if flow.syncs else ()), *problems, *more]
 
     @property
     def problems(self) -> Sequence[Finding]:
@@ -81,10 +84,12 @@ class MirrorVerification:
         Raises:
             StorageError: a segment cannot be read.
         """
-        synced = [topic for topic, _ in self._flow.syncs.syncs]
-        topics = self._source.topics, self._target.topics
-        for pair in find_pairs(*topics, self._flow.policy, self._flow.aliases[0], synced):
-            yield self._report(pair)
+        topics, flow = (self._source.topics, self._target.topics), self._flow
+        if flow.syncs is None and isinstance(flow.policy, IdentityPolicy):
+            pairs = find_same_names(*topics, flow.policy)
+        else:
+            pairs = find_pairs(*topics, flow.policy, flow.aliases[0], flow.synced_topics)
+        yield from map(self._report, pairs)
 
     def flow_findings(self) -> Iterator[MirrorFinding]:
         """Yield the gaps of heartbeats, the cycles, and the topics without a mirror or a source.
@@ -92,6 +97,8 @@ class MirrorVerification:
         Raises:
             StorageError: a segment cannot be read.
         """
+        if self._flow.syncs is None:  # Nothing that is not MirrorMaker writes heartbeats, or has a filter.
+            return
         interval_ms = self._flow.config.heartbeat_interval_ms if self._flow.config else None
         for topic in (_HEARTBEATS, self._flow.policy.format_remote_topic(self._flow.aliases[0], _HEARTBEATS)):
             heartbeats, missing = find_heartbeats(self._target, topic)
@@ -110,7 +117,7 @@ class MirrorVerification:
         flow = MirrorFlow(*self._flow.aliases, self._flow.policy, topic_filter)
         source, target = topics
         yield from find_cycles(source, target, self._flow.policy, [flow])
-        mirrored = {topic for topic, _ in (*self._flow.syncs.syncs, *self._progress)}
+        mirrored = {*self._flow.synced_topics, *(topic for topic, _ in self._progress)}
         yield from find_unpaired(source, target, flow, mirrored)
 
     # One pair
@@ -122,21 +129,28 @@ class MirrorVerification:
             ours = attrs.evolve(ours, rows=ours.rows.without_timestamps())
             theirs = attrs.evolve(theirs, rows=theirs.rows.without_timestamps())
         key = pair.source, pair.partition
-        syncs = self._flow.syncs.syncs.get(key, ())
+        syncs = self._flow.syncs_of(*key)
         evidence = self._evidence(pair, ours, theirs)
-        result = compare_pair(
-            ours.rows,
-            theirs.rows,
-            syncs,
-            self._progress.get(key, 0),
-            reads_committed=self._flow.reads_committed,
-            keeps_places=bool(evidence.groups),
-            made_anew=self._made_anew(pair),
-        )
+        if self._flow.syncs is None:
+            result = compare_same_offsets(ours.rows, theirs.rows, keeps_places=bool(evidence.groups))
+        else:
+            result = compare_pair(
+                ours.rows,
+                theirs.rows,
+                syncs,
+                self._progress.get(key, 0),
+                reads_committed=self._flow.reads_committed,
+                keeps_places=bool(evidence.groups),
+                made_anew=self._made_anew(pair),
+            )
         self._problems += [*ours.rows.damage, *theirs.rows.damage]
         source_metadata, target_metadata = self._metadata
         is_whole = target_metadata is not None and not target_metadata.is_compacted(pair.target)
-        holes = find_holes(ours.rows, theirs.rows, syncs) if is_whole and not theirs.rows.damage else ()
+        holes: Iterable[tuple[OffsetRange, OffsetRange | None]] = ()
+        if is_whole and not theirs.rows.damage and self._flow.syncs is None:
+            holes = ((each, each) for each in theirs.rows.holes)
+        elif is_whole and not theirs.rows.damage:
+            holes = find_holes(ours.rows, theirs.rows, syncs)
         findings = findings_of(
             pair,
             (ours, theirs),
@@ -145,7 +159,8 @@ class MirrorVerification:
             has_transforms=self._flow.config is not None and self._flow.config.has_transforms,
             is_source_compacted=None if source_metadata is None else source_metadata.is_compacted(pair.source),
         )
-        told = with_topic_ids(list(findings), pair, ours, source_metadata)
+        target = theirs if self._flow.syncs is None else None
+        told = with_topic_ids(list(findings), pair, ours, source_metadata, target)
         report = PairReport(pair, result, tuple(told), (ours.choice, theirs.choice))
         return self._with_groups(report, evidence, ours, theirs)
 
@@ -169,7 +184,7 @@ class MirrorVerification:
             PairFinding(
                 each.rule, each.severity, f"group {each.subject}: {each.reason}", report.pair, each.source, each.target
             )
-            for each in check_checkpoints(evidence, places)
+            for each in (check_checkpoints(evidence, places) if self._flow.syncs else ())
         )
         return attrs.evolve(
             report,
@@ -185,14 +200,21 @@ class MirrorVerification:
         checkpoints = self._checkpoints.get(target, ())
         if not self._commits.is_there:
             groups = frozenset(each.group for each in checkpoints)
+        if self._flow.syncs is None:  # What a group has committed is where it goes on.
+            checkpoints = [
+                GroupCheckpoint(
+                    each.group, present(each.committed, "a commit in force"), each.committed or 0, each.offset, -1
+                )
+                for each in commits_in_force(commits).values()
+            ]
         return GroupEvidence(
             OffsetRange(ours.rows.start_offset, ours.rows.end_offset),
             OffsetRange(theirs.rows.start_offset, theirs.rows.end_offset),
-            tuple(self._flow.syncs.syncs.get(source, ())),
+            tuple(self._flow.syncs_of(*source)),
             tuple(checkpoints),
             tuple(commits),
             tuple(self._target_commits.by_partition.get(target, ())),
-            self._flow.syncs.is_whole,
+            self._flow.syncs is not None and self._flow.syncs.is_whole,
             self._checkpoints_topic in self._target.topics,
             groups,
             max((each for each in attrs.astuple(self._made_anew(pair)) if each is not None), default=None),

@@ -9,8 +9,8 @@ from raftlog.errors import MirrorFlowError, NamingPolicyError, RaftLogError
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.mirrors.mirror_lines import flow_fact, flow_finding_facts, move_facts, pair_facts, total_fact
-from raftlog.tools.mirrors.naming import configured_policy
-from raftlog.tools.mirrors.naming_options import add_policy_options, policy_properties
+from raftlog.tools.mirrors.naming import IdentityPolicy, configured_policy
+from raftlog.tools.mirrors.naming_options import SAME_OFFSETS, add_policy_options, policy_properties
 from raftlog.tools.mirrors.pair_report import FlowReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
@@ -57,7 +57,7 @@ def make_parser() -> Parser:
         choices=("read_committed", "read_uncommitted"),
         help="whether MirrorMaker leaves out records of aborted transactions",
     )
-    add_policy_options(parser)
+    add_policy_options(parser, has_same_offsets=True)
     add_format_option(parser)
     return parser
 
@@ -65,15 +65,7 @@ def make_parser() -> Parser:
 def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     metadata = read_metadata(given.source), read_metadata(given.target)
     source, target = (_cluster(*each) for each in zip((given.source, given.target), metadata, strict=True))
-    configs, problems = find_configs(target)
-    config = _config(given, configs)
-    aliases = _aliases(given, config)
-    properties = dict(config.properties if config else {}) | policy_properties(given)
-    policy = configured_policy(properties, given.kafka_level, aliases)
-    is_on_target = config.has_syncs_on_target if config else None
-    is_on_target = _PLACES[given.syncs] if given.syncs else is_on_target
-    syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
-    flow = FlowReport(aliases, policy, config, syncs, _reads_committed(given, config))
+    flow, problems = _flow(given, source, target)
     yield flow_fact(flow)
     verification = MirrorVerification(source, target, flow, *metadata)
     reports = []
@@ -81,7 +73,7 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
         for each in report.findings:
             tally.by_severity[each.severity] += 1
         reports.append(report)
-        yield from pair_facts(report)
+        yield from pair_facts(report, has_syncs=flow.syncs is not None)
     found = list(verification.flow_findings())
     for finding in found:
         tally.by_severity[finding.severity] += 1
@@ -90,6 +82,25 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     for problem in (*problems, *verification.problems):
         _report(problem, tally)
     yield total_fact(reports, found)
+
+
+def _flow(given: argparse.Namespace, source: Cluster, target: Cluster) -> tuple[FlowReport, Sequence[Finding]]:
+    """Return the flow, and findings about what its topics have."""
+    if given.policy == SAME_OFFSETS:
+        for option in ("syncs", "isolation", "separator"):
+            if getattr(given, option) is not None:
+                raise MirrorFlowError(f"--{option} says nothing of mirrors with the offsets of their sources")
+        aliases = given.source_alias or "source", given.target_alias or "target"
+        return FlowReport(aliases, IdentityPolicy(aliases[0], kafka_level=given.kafka_level), None, None, False), ()
+    configs, problems = find_configs(target)
+    config = _config(given, configs)
+    aliases = _aliases(given, config)
+    properties = dict(config.properties if config else {}) | policy_properties(given)
+    policy = configured_policy(properties, given.kafka_level, aliases)
+    is_on_target = config.has_syncs_on_target if config else None
+    is_on_target = _PLACES[given.syncs] if given.syncs else is_on_target
+    syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
+    return FlowReport(aliases, policy, config, syncs, _reads_committed(given, config)), problems
 
 
 def _cluster(paths: Sequence[str], metadata: ClusterMetadata | None) -> Cluster:

@@ -20,6 +20,7 @@ from raftlog.tools.mirrors.following.group_offsets import (
     GroupEvidence,
     MirroredRecord,
     MirroredRecords,
+    commits_in_force,
 )
 from raftlog.tools.mirrors.following.heartbeats import StoredHeartbeat, heartbeat_gaps
 from raftlog.tools.mirrors.following.mirror_findings import MirrorFinding
@@ -40,6 +41,7 @@ __all__ = [
     "PositionOrigin",
     "StoredHeartbeat",
     "check_checkpoints",
+    "commits_in_force",
     "fail_back",
     "fail_over",
     "find_cycles",
