@@ -64,8 +64,8 @@ def flow_fact(flow: FlowReport) -> Fact:
 def _same_offsets_fact(flow: FlowReport) -> Fact:
     source, target = flow.aliases
     names = ("separator", "isolation", "config_topic", "has_transforms", "syncs_topic", "syncs_cluster")
-    members = {"source_alias": source, "target_alias": target, "policy": "same-offsets"}
-    members |= dict.fromkeys(names) | {"syncs": 0}
+    members: dict[str, Any] = {"source_alias": source, "target_alias": target, "policy": "same-offsets", "syncs": 0}
+    members |= dict.fromkeys(names)
     return Fact([f"{source} -> {target}: policy same-offsets, as the options say.", ""], "flow", members)
 
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``raftlog verify-mirror`` reports."""
 
+import functools
+from collections import Counter
 from collections.abc import Sequence
 
 import attrs
 
+from raftlog.records.rules import Severity
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.pair import PairResult
-from raftlog.tools.mirrors.following import GroupMove
+from raftlog.tools.mirrors.comparing.pair import PairCounts, PairResult
+from raftlog.tools.mirrors.following import FlowSpan, GroupMove, MirrorFinding
 from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pairing import MirrorPair
@@ -44,6 +48,52 @@ class FlowReport:
 
 
 @attrs.frozen
+class MirrorOutcome:
+    """What was found of two clusters.
+
+    Attributes:
+        sources: the paths of the cluster that is mirrored, as the user named them.
+        targets: those of the cluster that has the mirror.
+        flow: from one to the other.
+        pairs: what was found of each pair.
+        flow_findings: about heartbeats and names.
+        spans: the times that heartbeats cover.
+        problems: findings about files.
+    """
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    flow: FlowReport
+    pairs: "Sequence[PairReport]"
+    flow_findings: Sequence[MirrorFinding]
+    spans: Sequence[FlowSpan]
+    problems: Sequence[Finding]
+
+    @functools.cached_property
+    def severities(self) -> Counter[Severity]:
+        """How many findings there are, by severity."""
+        found = Counter(each.severity for pair in self.pairs for each in pair.findings)
+        found.update(each.severity for each in self.flow_findings)
+        found.update(each.severity for each in self.problems)
+        return found
+
+    @property
+    def worst(self) -> Severity:
+        """The worst severity of all findings; harmless if there is none."""
+        return max(self.severities, default=Severity.HARMLESS)
+
+    @property
+    def verdict(self) -> str:
+        """In a word: clean, suspicious, damaged or data-loss."""
+        return "clean" if self.worst is Severity.HARMLESS else self.worst.value
+
+    @property
+    def counts(self) -> PairCounts:
+        """What became of the records of all sources."""
+        return sum((each.result.counts for each in self.pairs), PairCounts())
+
+
+@attrs.frozen
 class PairReport:
     """What was found of a partition and its mirror.
 
@@ -62,3 +112,8 @@ class PairReport:
     replicas: tuple[ReplicaChoice, ReplicaChoice]
     moves: tuple[GroupMove, ...] = ()
     moves_back: tuple[GroupMove, ...] = ()
+
+    @property
+    def worst(self) -> Severity:
+        """The worst severity of its findings; harmless if there is none."""
+        return max((each.severity for each in self.findings), default=Severity.HARMLESS)

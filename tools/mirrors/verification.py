@@ -13,6 +13,7 @@ from raftlog.tools.mirrors.comparing.pair import MadeAnew, compare_pair
 from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets
 from raftlog.tools.mirrors.following import (
     ClusterTopics,
+    FlowSpan,
     GroupCheckpoint,
     GroupEvidence,
     MirrorFinding,
@@ -23,6 +24,7 @@ from raftlog.tools.mirrors.following import (
     fail_over,
     find_cycles,
     find_unpaired,
+    flow_spans,
     heartbeat_gaps,
 )
 from raftlog.tools.mirrors.holes import find_holes
@@ -50,6 +52,9 @@ class MirrorVerification:
         flow: from one to the other.
         source_metadata: what the metadata of the source say; None if they are not here.
         target_metadata: likewise, of the target.
+
+    Attributes:
+        spans: the times that heartbeats cover, once ``flow_findings`` has yielded all.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class MirrorVerification:
         self._progress: Mapping[TopicPartition, int] = progress
         self._checkpoints: Mapping[TopicPartition, Sequence[GroupCheckpoint]] = checkpoints
         self._commits, self._target_commits = find_commits(source), find_commits(target)
+        self.spans: list[FlowSpan] = []
         self._problems: list[Finding] = [*(flow.syncs.findings if flow.syncs else ()), *problems, *more]
 
     @property
@@ -102,6 +108,7 @@ class MirrorVerification:
         interval_ms = self._flow.config.heartbeat_interval_ms if self._flow.config else None
         for topic in (_HEARTBEATS, self._flow.policy.format_remote_topic(self._flow.aliases[0], _HEARTBEATS)):
             heartbeats, missing = find_heartbeats(self._target, topic)
+            self.spans += flow_spans(heartbeats)
             yield from heartbeat_gaps(heartbeats, interval_ms, missing)
         topics = [
             ClusterTopics(

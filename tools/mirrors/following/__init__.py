@@ -22,12 +22,13 @@ from raftlog.tools.mirrors.following.group_offsets import (
     MirroredRecords,
     commits_in_force,
 )
-from raftlog.tools.mirrors.following.heartbeats import StoredHeartbeat, heartbeat_gaps
+from raftlog.tools.mirrors.following.heartbeats import FlowSpan, StoredHeartbeat, flow_spans, heartbeat_gaps
 from raftlog.tools.mirrors.following.mirror_findings import MirrorFinding
 from raftlog.tools.mirrors.following.topic_pairs import ClusterTopics, MirrorFlow, find_cycles, find_unpaired
 
 __all__ = [
     "ClusterTopics",
+    "FlowSpan",
     "GroupCheckpoint",
     "GroupCommit",
     "GroupEvidence",
@@ -46,5 +47,6 @@ __all__ = [
     "fail_over",
     "find_cycles",
     "find_unpaired",
+    "flow_spans",
     "heartbeat_gaps",
 ]

@@ -104,7 +104,9 @@ def choose_replica(replicas: Sequence[Partition], topic_id: UUID | None = None) 
     ]
     sound = sum(not each.fault for each in candidates)
     reason = f"of {len(candidates)} replicas, it reaches furthest: it {_reach(chosen.end)}"
-    if 0 < sound < len(candidates):
+    if sound == 1:
+        reason = f"of {len(candidates)} replicas, it alone is sound: it {_reach(chosen.end)}"
+    elif 0 < sound < len(candidates):
         reason = f"of {sound} sound replicas among {len(candidates)}, it reaches furthest: it {_reach(chosen.end)}"
     elif not sound:
         reason += f"; no replica is sound: {chosen.fault}"

@@ -74,6 +74,7 @@ def test_a_later_epoch_reaches_further_than_a_later_offset(tmp_path: Path) -> No
     name, choice = chosen(old, new)
     assert name == "new"
     (passed,) = choice.passed
+    assert choice.reason == "of 2 replicas, it alone is sound: it ends at offset 5 of epoch 2"
     assert "[replica-forked]" in passed.reason
     assert [each.rule for each in choice.findings] == ["replica-forked"]
 
