@@ -120,8 +120,8 @@ class MirrorVerification:
         ]
         if len(topics) < len(self._metadata):
             return
-        topic_filter = self._flow.config.topic_filter if self._flow.config else None
-        flow = MirrorFlow(*self._flow.aliases, self._flow.policy, topic_filter)
+        config, policy = self._flow.config, self._flow.policy
+        flow = MirrorFlow(*self._flow.aliases, policy, config.topic_filter(policy.kafka_level) if config else None)
         source, target = topics
         yield from find_cycles(source, target, self._flow.policy, [flow])
         mirrored = {*self._flow.synced_topics, *(topic for topic, _ in self._progress)}
