@@ -32,7 +32,7 @@ TABLES: Final = ("runs", "checks", "findings", "voter_timeline", "epochs")
 
 _LOG: Final = {"run_id": "text", "cluster_id": "text", "topic": "text", "partition": "int"}
 
-_COLUMNS: Final[dict[str, dict[str, str]]] = {
+COLUMNS: Final[dict[str, dict[str, str]]] = {
     "runs": {
         "run_id": "text",
         "raftlog_version": "text",
@@ -114,7 +114,7 @@ def schema(table: str) -> "pa.Schema":
         MissingExtraError: pyarrow is not installed.
         KeyError: there is no such table.
     """
-    return schema_of(_COLUMNS[table])
+    return schema_of(COLUMNS[table])
 
 
 def schema_of(columns: Mapping[str, str]) -> "pa.Schema":

@@ -18,7 +18,7 @@ killed run has left behind. The same files are objects where ``--out`` is a URI,
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -28,10 +28,9 @@ import attrs
 from raftlog.errors import LogDirectoryError, StorageError
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.auditing.object_paths import OutputPath
-from raftlog.tools.catalogue.audit_columns import TABLES, Row, schema
+from raftlog.tools.catalogue.audit_columns import COLUMNS, Row, schema_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
 _FORMAT: Final = 1
@@ -51,13 +50,16 @@ class OutputKind:
 
     Attributes:
         verb: its name.
-        tables: the names of its tables; the first one is the table that completes a run.
-        schema: returns the columns of a table.
+        columns: of its tables, as ``schema_of`` takes them; the first one is the table that completes a run.
     """
 
     verb: str
-    tables: tuple[str, ...]
-    schema: "Callable[[str], pa.Schema]"
+    columns: Mapping[str, Mapping[str, str]]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables."""
+        return tuple(self.columns)
 
     @property
     def marker(self) -> str:
@@ -70,7 +72,7 @@ class OutputKind:
         return json.dumps({"kind": f"raftlog_{self.verb.replace('-', '_')}", "format": _FORMAT}) + "\n"
 
 
-OF_AUDIT: Final = OutputKind("audit", TABLES, schema)
+OF_AUDIT: Final = OutputKind("audit", COLUMNS)
 
 
 class AuditOutput:
@@ -167,8 +169,7 @@ class _TableFile:
 
     def __init__(self, folder: Path, table: str, run_id: str, kind: OutputKind) -> None:
         folder.mkdir(exist_ok=True)
-        self._table = table
-        self._schema = kind.schema
+        self._columns = kind.columns[table]
         self._run_id = run_id
         self._path = folder / f"{run_id}.parquet"
         self._part = folder / f".{run_id}.parquet"
@@ -193,7 +194,7 @@ class _TableFile:
         self._part.unlink(missing_ok=True)
 
     def _flush(self) -> "pq.ParquetWriter":
-        columns = self._schema(self._table)
+        columns = schema_of(self._columns)
         import pyarrow as pa
         import pyarrow.parquet as pq
 

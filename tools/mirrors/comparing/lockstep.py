@@ -42,7 +42,7 @@ def equal_and_all(left: Iterable[DigestRows], right: Iterable[DigestRows]) -> tu
     ours, theirs = noted(left, 0), noted(right, 1)
     equal = equal_count(ours, theirs)
     collections.deque(itertools.chain(ours, theirs), maxlen=0)
-    return equal, *counts
+    return equal, counts[0], counts[1]
 
 
 def row_count(rows: Iterable[DigestRows]) -> int:

@@ -148,7 +148,8 @@ class _PairComparison:
         lost = sum(each.count for each in self._differences if each.kind is MirrorFault.LOST)
         self._differences = [each for each in self._differences if not self._was_shortened(each, lost)]
         rest = row_count(self._source.read(self._frontier, self._source.end_offset))
-        self._counts += PairCounts(lag=rest) if valid else PairCounts(unverifiable=rest)
+        is_anew = any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
+        self._counts += PairCounts(lag=rest) if valid or is_anew else PairCounts(unverifiable=rest)
         return PairResult(
             tuple(sorted(self._differences, key=lambda each: (each.target, each.source, each.kind.value))),
             self._counts,

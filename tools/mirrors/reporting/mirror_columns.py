@@ -13,13 +13,9 @@ offsets are inclusive, ends exclusive.
 ======================  ================================================================================================
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from raftlog.tools.auditing.run.audit_output import OutputKind
-from raftlog.tools.catalogue.audit_columns import schema_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PAIR: Final = {"run_id": "text", "source_topic": "text", "target_topic": "text", "partition": "int"}
 COLUMNS: Final[dict[str, dict[str, str]]] = {
@@ -106,16 +102,4 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
 }
 """The columns of each table, and their types. The first table is the one that completes a run."""
-
-
-def mirror_schema(table: str) -> "pa.Schema":
-    """Return the columns of a table.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        KeyError: there is no such table.
-    """
-    return schema_of(COLUMNS[table])
-
-
-OF_MIRRORS: Final = OutputKind("verify-mirror", tuple(COLUMNS), mirror_schema)
+OF_MIRRORS: Final = OutputKind("verify-mirror", COLUMNS)

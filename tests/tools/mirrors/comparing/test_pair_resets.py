@@ -83,7 +83,8 @@ def test_a_source_that_the_metadata_say_was_made_anew_is_told(
     assert told.kind is Kind.SOURCE_RECREATED
     assert told.source == OffsetRange(syncs[0].upstream, last.upstream + 1)
     assert told.target == OffsetRange(0, last.downstream + 1)
-    assert found.counts.compared == (len(source.entries) if went_on else 0)
+    counts = found.counts.compared, found.counts.lag
+    assert counts == ((len(source.entries), 0) if went_on else (0, len(source.entries)))
 
 
 @given(SEEDS, st.integers(1, 40), st.integers(0, 2))

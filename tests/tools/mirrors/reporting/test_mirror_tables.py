@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from raftlog.tools.mirrors.reporting.mirror_columns import COLUMNS, mirror_schema
+from raftlog.tools.catalogue.audit_columns import schema_of
+from raftlog.tools.mirrors.reporting.mirror_columns import COLUMNS
 from tests.checkout import ROOT
 from tests.tools.console import run
 from tests.tools.mirrors.changed_mirror import MIRROR
@@ -70,7 +71,7 @@ def test_columns(tmp_path: Path) -> None:
     for table in COLUMNS:
         paths = list((out / table).iterdir())
         assert len(paths) == 2
-        assert all(pq.read_schema(path).equals(mirror_schema(table)) for path in paths)
+        assert all(pq.read_schema(path).equals(schema_of(COLUMNS[table])) for path in paths)
         assert {row["run_id"] for row in rows(out, table)} <= run_ids
     syncs = rows(out, "syncs")
     assert (len(syncs), [row["sync_offset"] for row in syncs]) == (52, list(range(52)))
