@@ -11,8 +11,15 @@ import numpy as np
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.lockstep import equal_count, first_rows, offset_after, row_count, skipped
-from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, Places, RowReader
+from raftlog.tools.mirrors.comparing.lockstep import (
+    equal_and_all,
+    equal_count,
+    first_rows,
+    offset_after,
+    row_count,
+    skipped,
+)
+from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, Places, RowReader, first_offsets
 from raftlog.tools.mirrors.comparing.stretches import STRICT, Ends, MirrorStretch, tell_apart
 from raftlog.tools.mirrors.comparing.window_sums import sum_windows
 
@@ -30,11 +37,13 @@ class CourseBounds:
         target_end: the offset in the target at which the next lifetime begins, or the log ends.
         has_head: whether what is before its first sync belongs to it.
         mirrored_end: the offset in the source below which all was mirrored, by what Connect has stored; 0 if unknown.
+        has_former: whether the target may have records of a former topic before those of the lifetime.
     """
 
     target_end: int
     has_head: bool = True
     mirrored_end: int = 0
+    has_former: bool = False
 
 
 @attrs.frozen
@@ -147,12 +156,14 @@ class Course:
             return
         source = OffsetRange(self._source.start_offset, first.upstream)
         target = OffsetRange(self._target.start_offset, first.downstream)
-        ours, theirs = self.source_count(source), row_count(self._target_rows(target))
+        equal, ours, theirs = equal_and_all(self._source_rows(source), self._target_rows(target))
         count = min(ours, theirs)
-        equal = equal_count(
-            skipped(self._source_rows(source), ours - count), skipped(self._target_rows(target), theirs - count)
-        )
-        ends = Ends(is_source_start_free=True, is_target_start_free=self._source.start_offset > 0)
+        if ours != theirs:  # Their ends belong together, not their starts.
+            equal = equal_count(
+                skipped(self._source_rows(source), ours - count), skipped(self._target_rows(target), theirs - count)
+            )
+        is_free = self._source.start_offset > 0 or self._bounds.has_former
+        ends = Ends(is_source_start_free=True, is_target_start_free=is_free)
         is_equal = equal == count and (theirs <= ours or ends.is_target_start_free)
         yield _Section(source, target, None, ends, is_equal, count, ours - count)
 
@@ -240,13 +251,15 @@ class Course:
     def _with_copies(self, differences: Sequence[MirrorDifference]) -> Iterator[MirrorDifference]:
         """Yield the differences, where what looks foreign is a copy if the source has an equal record before it."""
         foreign = [each for each in differences if each.kind is MirrorFault.FOREIGN and each.is_exact]
-        contents = {each: DigestRows.joined(self._target_rows(each.target)).digests[:1] for each in foreign}
         copies = set()
         if foreign:
-            for rows in self._source_rows(OffsetRange(0, max(each.source.start for each in foreign))):
-                for each in foreign:
-                    if (rows.between(0, each.source.start).digests == contents[each]).all(axis=1).any():
-                        copies.add(each)
+            contents = DigestRows.joined(
+                DigestRows.joined(self._target_rows(each.target)).rows(0, 1) for each in foreign
+            )
+            before = OffsetRange(0, max(each.source.start for each in foreign))
+            found = first_offsets(self._source_rows(before), contents).tolist()
+            pairs = zip(foreign, found, strict=True)
+            copies = {each for each, offset in pairs if 0 <= offset < each.source.start}
         for each in differences:
             yield attrs.evolve(each, kind=MirrorFault.DUPLICATE) if each in copies else each
 

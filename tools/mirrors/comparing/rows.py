@@ -112,3 +112,22 @@ def numbered(left: DigestRows, right: DigestRows) -> tuple[Int64s, Int64s]:
     numbers = numbers.astype(np.int64)
     numbers[np.concatenate([left.flags, right.flags]) & UNKNOWN != 0] = -1
     return numbers[: len(left)], numbers[len(left) :]
+
+
+def first_offsets(rows: Iterable[DigestRows], contents: DigestRows) -> Int64s:
+    """Return the offset of the first record that is the same as each of some others; -1 if none is.
+
+    Args:
+        rows: of a log, in order; read once, whatever the number of the others is.
+        contents: the others. An unknown one is the same as none.
+    """
+    found = np.full(len(contents), -1, np.int64)
+    for each in rows:
+        if not len(each):
+            continue
+        left, right = numbered(each, contents)
+        values, first = np.unique(left, return_index=True)
+        at = np.minimum(np.searchsorted(values, right), len(values) - 1)
+        is_first = (values[at] == right) & (right >= 0) & (found < 0)
+        found[is_first] = each.offsets[first[at[is_first]]]
+    return found
