@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``make demo`` shows: a real quorum's metadata log, what an audit says of it, and what damage does to it.
+"""What ``make demo`` shows: a real quorum's metadata log, its audit, what damage does to it, and a real mirror.
 
 The files are those that the four controllers of a Kafka 4.3.1 quorum left behind: three voters, a leader killed, a
-fourth controller added, one removed.
+fourth controller added, one removed. Two more clusters are those between which MirrorMaker 4.3.1 ran.
 """
 
 import json
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from raftlog.errors import MissingExtraError, NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
 
+MIRROR = Path("tests/golden/mirror/data")
 QUORUM = Path("tests/golden/dynamic-quorum/data")
 LOG = QUORUM / "n3/__cluster_metadata-0/00000000000000000000.log"
 FOLDER = Path("build/demo")
@@ -110,6 +111,32 @@ def show_spark(replicas: list[str]) -> None:
     print(f"\nFindings of both engines: {len(local)} and {len(on_spark)}, {verdict}")
 
 
+def show_mirror() -> None:
+    """Compare a real mirror with its source; then with two losses of which MirrorMaker says nothing."""
+    sys.path.insert(0, ".")  # The tests know how to change the files of both clusters.
+    from tests.tools.mirrors.recreated_topics import outrun_by_retention, recreate_orders
+
+    print("\n6. Does a mirror hold what its source holds? Two clusters, and MirrorMaker from A to B")
+    show("verify-mirror", "--source", str(MIRROR / "n1"), "--target", str(MIRROR / "n2"))
+    print("\n7. The same after retention in A was quicker than MirrorMaker: no log has a gap, and 100 records are lost")
+    source, target = mirror_copy("outrun")
+    outrun_by_retention(source, target)
+    show("verify-mirror", "--source", str(source), "--target", str(target))
+    print("\n8. The same after orders was deleted in A and made anew, of which MirrorMaker says nothing")
+    source, target = mirror_copy("recreated")
+    recreate_orders(source, 50)
+    page = FOLDER / "mirror.html"
+    show("verify-mirror", "--source", str(source), "--target", str(target), "--report", str(page))
+    print(f"\nThe page for the operator who fails over is {page}.")
+
+
+def mirror_copy(name: str) -> tuple[Path, Path]:
+    """Copy both clusters of the real mirror, and return their directories."""
+    for node in ("n1", "n2"):
+        shutil.copytree(MIRROR / node, FOLDER / name / node)
+    return FOLDER / name / "n1", FOLDER / name / "n2"
+
+
 def spark_java() -> Path:
     """Return the Java that Spark would run on.
 
@@ -134,6 +161,7 @@ def main() -> None:
     show_history()
     show_batch()
     show_damage()
+    show_mirror()
 
 
 if __name__ == "__main__":

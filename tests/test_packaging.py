@@ -52,9 +52,12 @@ def folders_on_disk() -> dict[str, str]:
     return found
 
 
-def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command that must succeed, and return its output."""
-    result = subprocess.run(command, cwd=cwd, timeout=HANG_S, capture_output=True, text=True, check=False)
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    """Run a command that must succeed, with more variables in its environment, and return its output."""
+    environment = os.environ | variables
+    result = subprocess.run(
+        command, cwd=cwd, env=environment, timeout=HANG_S, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -79,11 +82,12 @@ class Built:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Build both from a copy of the checkout, as building creates files in it."""
+    """Build both from a copy of the checkout, as building creates files in it. The kernel need not be a fast one."""
     copy = tmp_path_factory.mktemp("checkout")
     left_out = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist", "golden", "target")
     shutil.copytree(ROOT, copy, symlinks=True, dirs_exist_ok=True, ignore=left_out)
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", copy / "dist", copy, cwd=copy)
+    command = (sys.executable, "-m", "build", "--no-isolation", "--outdir", copy / "dist", copy)
+    run(*command, cwd=copy, RAFTLOG_UNOPTIMIZED="1")
     (sdist,) = (copy / "dist").glob("*.tar.gz")
     (wheel,) = (copy / "dist").glob("*.whl")
     return Built(sdist, wheel)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tier finds all its tests, though it looks only where they are."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.checkout import ROOT
@@ -19,8 +21,19 @@ def test_places_are_there(marker: str) -> None:
 
 def test_other_markers_may_be_anywhere() -> None:
     """So may tests that an expression of markers selects."""
-    assert not is_elsewhere(ROOT / "tests/test_x.py", "slow")
+    assert not is_elsewhere(ROOT / "tests/test_x.py", "packaging")
     assert not is_elsewhere(ROOT / "tests/test_x.py", "not kafka")
+
+
+def test_slow_tests_are_in_files_that_say_so(tmp_path: Path) -> None:
+    """A file without the word is passed over when only slow tests are wanted; a directory never is."""
+    quick, slow = tmp_path / "test_quick.py", tmp_path / "test_slow.py"
+    quick.write_text("def test_it():\n    pass\n", "utf-8")
+    slow.write_text("@pytest.mark.slow\ndef test_it():\n    pass\n", "utf-8")
+    assert is_elsewhere(quick, "slow")
+    assert not is_elsewhere(quick, "not slow")
+    assert not is_elsewhere(slow, "slow")
+    assert not is_elsewhere(tmp_path, "slow")
 
 
 def test_a_misplaced_test_is_refused(request: pytest.FixtureRequest) -> None:

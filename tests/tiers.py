@@ -20,6 +20,11 @@ PLACES: Final[Mapping[str, tuple[Path, ...]]] = {
 
 
 def is_elsewhere(path: Path, marker: str) -> bool:
-    """Whether no test in a file or directory may have a marker. The directories above those that may are looked at."""
+    """Whether no test in a file or directory may have a marker. The directories above those that may are looked at.
+
+    Slow tests may be anywhere, but only in files that have the word.
+    """
+    if marker == "slow":
+        return path.is_file() and "slow" not in path.read_text("utf-8")
     places = PLACES.get(marker)
     return places is not None and not any(path.is_relative_to(each) or each.is_relative_to(path) for each in places)

@@ -11,17 +11,21 @@ from raftlog.tools.mirrors.comparing import (
     log_view,
     order_sums,
     pair,
+    same_offsets,
     stretches,
 )
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES
 from raftlog.tools.mirrors.on_spark import spark_summer
-from raftlog.tools.mirrors.reading import log_reading, log_rows
+from raftlog.tools.mirrors.reading import log_reading, log_rows, replica_choice
 from tests.mutants.planting import Mutant, instead, swapped
 
 _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
 _VIEW: Final = "tests/tools/mirrors/comparing/test_log_view.py"
 _PARTS: Final = "tests/tools/mirrors/on_spark/test_spark_summer.py"
+_RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
+_REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
+_SAME: Final = "tests/tools/mirrors/comparing/test_same_offsets.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
 
@@ -45,6 +49,26 @@ def _never(*_: Any, **__: Any) -> bool:
     return False
 
 
+def _one_run(right: Any) -> Any:
+    def first_to_last(source: Any, target: Any) -> Any:
+        runs = list(right(source, target))
+        return iter([(runs[0][0], runs[-1][1])] if runs else [])
+
+    return first_to_last
+
+
+def _all_sound(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _as_given(_self: Any, syncs: Any, _made_anew: Any) -> Any:
+    return list(syncs)
+
+
+def _nothing_passed_over(_self: Any, _lifetime: Any) -> Any:
+    return iter(())
+
+
 def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
     return NO_RANGES
 
@@ -66,6 +90,34 @@ def _as_if_rising(right: Any) -> Any:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R-mirror-offsets",
+        "in logs with the same offsets, each offset at which both have the same record is an anchor",
+        "KIP-1279",
+        swapped(same_offsets, "_runs", _one_run),
+        (_SAME,),
+    ),
+    Mutant(
+        "R-mirror-replica",
+        "a replica that others contradict is not compared, however far it reaches",
+        "KIP-101",
+        instead(replica_choice, "sound_lineage_faults", _all_sound),
+        (_REPLICAS,),
+    ),
+    Mutant(
+        "R-mirror-made-anew",
+        "syncs of a topic that was made anew since do not count for the one that is there",
+        "KIP-516",
+        instead(pair._PairComparison, "_without_former", _as_given),
+        (_RESETS,),
+    ),
+    Mutant(
+        "R-mirror-passed",
+        "what retention removed before it was mirrored is lost, though neither log has a gap",
+        "MirrorSourceTask",
+        instead(pair._PairComparison, "_passed_over", _nothing_passed_over),
+        (_RESETS,),
+    ),
     Mutant(
         "R-mirror-order",
         "records of a window must be equal in order",

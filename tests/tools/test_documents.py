@@ -158,6 +158,9 @@ def check_demo(words: str) -> None:
         assert f"[{rule}]" in words
     assert "clean: findings: 0 data-loss, 0 damaged, 0 suspicious" in words
     assert "exit code 2" in words
+    assert "5 pairs, 580 records compared: no finding above harmless." in words
+    assert "the task passed over offsets 100 to 199 of orders-0" in words
+    assert words.count("[mirror.source-recreated]") == 2
 
 
 def test_the_demo_shows_the_history(
@@ -186,6 +189,7 @@ def test_the_demo_shows_the_history(
     check_demo(words)
     assert "left out:" in words
     assert (tmp_path / "demo/audit/report.html").exists()
+    assert (tmp_path / "demo/mirror.html").exists()
 
 
 @pytest.mark.spark

@@ -113,6 +113,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "topics level": ("topics", "{node}", "--kafka-level", ODD),
     "topics missing": ("topics", "{logs}/missing"),
     "verify-mirror": ("verify-mirror", "--source", "{node}", "--target", "{broker}"),
+    "verify-mirror report": ("verify-mirror", *MIRROR, "A", "--report", "{segment}"),
+    "verify-mirror out": ("verify-mirror", *MIRROR, "A", "--out", "{logs}/out"),
+    "verify-mirror same offsets": (
+        *("verify-mirror", "--source", "{node}", "--target", "{broker}"),
+        *("--policy", "same-offsets", "--report", "{out}"),
+    ),
     "verify-mirror alias": ("verify-mirror", *MIRROR, ODD),
     "verify-mirror no alias": ("verify-mirror", "--source", "{node}", "--target", "{broker}"),
     "verify-mirror lines": ("verify-mirror", *MIRROR, "A", "--format", "jsonl"),

@@ -16,6 +16,7 @@ invalid bytes are ``\udcXX``. All engines write the same tables.
 """
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from raftlog.errors import MissingExtraError
@@ -31,7 +32,7 @@ TABLES: Final = ("runs", "checks", "findings", "voter_timeline", "epochs")
 
 _LOG: Final = {"run_id": "text", "cluster_id": "text", "topic": "text", "partition": "int"}
 
-_COLUMNS: Final[dict[str, dict[str, str]]] = {
+COLUMNS: Final[dict[str, dict[str, str]]] = {
     "runs": {
         "run_id": "text",
         "raftlog_version": "text",
@@ -113,8 +114,17 @@ def schema(table: str) -> "pa.Schema":
         MissingExtraError: pyarrow is not installed.
         KeyError: there is no such table.
     """
+    return schema_of(COLUMNS[table])
+
+
+def schema_of(columns: Mapping[str, str]) -> "pa.Schema":
+    """Return columns by their names and the names of their types: text, int, long, time, texts, ints or voters.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
     types = _types()
-    return _pyarrow().schema([(name, types[kind]) for name, kind in _COLUMNS[table].items()])
+    return _pyarrow().schema([(name, types[kind]) for name, kind in columns.items()])
 
 
 @functools.cache

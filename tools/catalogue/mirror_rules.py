@@ -99,9 +99,9 @@ MIRROR_RULES: Final = (
     _rule(
         "copied-again",
         _HARMLESS,
-        "where another task goes on, it goes on after what was mirrored",
+        "where a task goes on, it goes on after what was mirrored",
         "KIP-382",
-        "MirrorMaker was killed before it could store its offsets, and mirrored 200 records once more",
+        "MirrorMaker was killed before it could store its offsets, and has mirrored 200 records again",
     ),
     _rule(
         "shrunk",

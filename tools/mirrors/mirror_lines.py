@@ -12,6 +12,8 @@ from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
 from raftlog.tools.mirrors.pairing import MirrorPair
+from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
+from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.value_text import time_text
 from raftlog.tools.terminal.verb_output import Fact
@@ -26,6 +28,8 @@ _MOVE_NUMBERS: Final = frozenset({2, 3, 5, 6, 7})
 
 def flow_fact(flow: FlowReport) -> Fact:
     """Return what the flow was taken to be, and where that is from."""
+    if flow.syncs is None:
+        return _same_offsets_fact(flow)
     policy = "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
     isolation = {True: "read_committed", False: "read_uncommitted", None: None}[flow.reads_committed]
     lag = flow.config.properties.get("offset.lag.max") if flow.config else None
@@ -57,13 +61,26 @@ def flow_fact(flow: FlowReport) -> Fact:
     return Fact(lines, "flow", members)
 
 
-def pair_facts(report: PairReport) -> Iterator[Fact]:
-    """Yield what was found of a pair: its counts, then its findings."""
+def _same_offsets_fact(flow: FlowReport) -> Fact:
+    source, target = flow.aliases
+    names = ("separator", "isolation", "config_topic", "has_transforms", "syncs_topic", "syncs_cluster")
+    members: dict[str, Any] = {"source_alias": source, "target_alias": target, "policy": "same-offsets", "syncs": 0}
+    members |= dict.fromkeys(names)
+    return Fact([f"{source} -> {target}: policy same-offsets, as the options say.", ""], "flow", members)
+
+
+def pair_facts(report: PairReport, *, has_syncs: bool = True) -> Iterator[Fact]:
+    """Yield what was found of a pair: its counts, then its findings.
+
+    Args:
+        report: of the pair.
+        has_syncs: whether there are anchors to be told of.
+    """
     result, counts = report.result, report.result.counts
     parts = [f"{counts.compared:,} records compared"]
     parts += [f"{count:,} {word}" for count, word in _other_counts(report) if count]
     anchors = result.equal_anchors + result.unverifiable_anchors + result.wrong_anchors
-    parts.append(f"{result.equal_anchors:,} of {anchors:,} anchors equal")
+    parts += [f"{result.equal_anchors:,} of {anchors:,} anchors equal"] if has_syncs else []
     parts += [f"{count:,} {word}" for count, word in _anchor_counts(report) if count]
     members: dict[str, Any] = {
         "source": _partition(report.pair.source, report.pair.partition),
@@ -77,8 +94,10 @@ def pair_facts(report: PairReport) -> Iterator[Fact]:
         "anchors_wrong": result.wrong_anchors,
         "lifetimes": result.lifetimes,
         "next_source_offset": result.next_source,
+        "source_replica": _replica(report.replicas[0]),
+        "target_replica": _replica(report.replicas[1]),
     }
-    yield Fact(f"{report.pair}: {', '.join(parts)}", "pair", members)
+    yield Fact([f"{report.pair}: {', '.join(parts)}", *_replica_lines(report)], "pair", members)
     for each in report.findings:
         yield Fact(f"  {each.severity.value}: {each.reason} [{each.rule}]", "finding", _finding(each))
 
@@ -156,6 +175,19 @@ def total_fact(reports: Sequence[PairReport], found: Sequence[MirrorFinding] = (
     line = f"{len(reports):,} pairs, {compared:,} records compared: {words or 'no finding above harmless'}."
     members = {"pairs": len(reports), "compared": compared, "findings": {each.value: count for each, count in serious}}
     return Fact(["", line] if reports else ["There are no pairs."], "total", members)
+
+
+def _replica_lines(report: PairReport) -> Iterator[str]:
+    """Yield which replica was compared of each side that has several, and why not the others."""
+    for side, choice in zip(("source", "target"), report.replicas, strict=True):
+        if choice.passed:
+            yield f"  {side} replica {choice.directory}: {choice.reason}"
+            yield from (f"    not {each.directory}: {each.reason}" for each in choice.passed)
+
+
+def _replica(choice: ReplicaChoice) -> dict[str, Any]:
+    others = [path_member("directory", each.directory) | {"reason": each.reason} for each in choice.passed]
+    return path_member("directory", choice.directory) | {"reason": choice.reason, "not_compared": others}
 
 
 def _other_counts(report: PairReport) -> Iterator[tuple[int, str]]:

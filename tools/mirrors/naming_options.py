@@ -19,6 +19,8 @@ from raftlog.tools.mirrors.naming.configured import (
 from raftlog.tools.terminal.argument_parser import Parser
 
 _CLASSES: Final = {"default": DEFAULT_CLASS, "identity": IDENTITY_CLASS}
+SAME_OFFSETS: Final = "same-offsets"
+"""The value of ``--policy`` for mirrors that have the names and the offsets of their sources."""
 _SWITCHES: Final = {"on": "true", "off": "false"}
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -37,12 +39,18 @@ def add_naming_options(parser: Parser) -> None:
     )
 
 
-def add_policy_options(parser: Parser) -> None:
-    """Add the options that choose a policy, none of which has a value unless it is given."""
+def add_policy_options(parser: Parser, *, has_same_offsets: bool = False) -> None:
+    """Add the options that choose a policy, none of which has a value unless it is given.
+
+    Args:
+        parser: of the verb.
+        has_same_offsets: whether the verb knows mirrors with the offsets of their source, too.
+    """
+    same = ", or same-offsets (as their source, whose offsets they have, too)" if has_same_offsets else ""
     parser.add_argument(
         "--policy",
-        choices=tuple(_CLASSES),
-        help="how mirrors are named: default (A.orders) or identity (as their source) (default: default)",
+        choices=(*_CLASSES, SAME_OFFSETS) if has_same_offsets else tuple(_CLASSES),
+        help=f"how mirrors are named: default (A.orders) or identity (as their source){same} (default: default)",
     )
     parser.add_argument("--separator", metavar="TEXT", help="what stands between an alias and a topic (default: a dot)")
     parser.add_argument(

@@ -26,6 +26,7 @@ _RULES: Final = {
     MirrorFault.WRONG_ANCHOR: "mirror.anchor",
     MirrorFault.BAD_SYNC: "mirror.sync",
     MirrorFault.LATE_START: "mirror.late-start",
+    MirrorFault.PASSED_OVER: "mirror.lost",
     MirrorFault.COPIED_AGAIN: "mirror.copied-again",
     MirrorFault.SOURCE_RECREATED: "mirror.source-recreated",
     MirrorFault.TARGET_SHRUNK: "mirror.shrunk",
@@ -59,6 +60,11 @@ class PairFinding:
         return f"{self.pair}: {self.severity.value}: {self.reason} [{self.rule}]"
 
 
+def rule_of(kind: MirrorFault) -> str:
+    """Return the id of the rule that a kind of difference breaks."""
+    return _RULES[kind]
+
+
 def findings_of(
     pair: MirrorPair,
     logs: tuple[PartitionLog, PartitionLog],
@@ -66,6 +72,7 @@ def findings_of(
     holes: Iterable[tuple[OffsetRange, OffsetRange | None]] = (),
     *,
     has_transforms: bool = False,
+    is_source_compacted: bool | None = False,
 ) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
 
@@ -75,6 +82,8 @@ def findings_of(
         result: of their comparison.
         holes: offsets of the target that no record has, each with where theirs are in the source; None if not known.
         has_transforms: whether the connector changes records: then a change is only suspicious.
+        is_source_compacted: whether compaction may have removed records of the source; None if that is not known. What
+            was passed over is then nothing, or only suspicious.
 
     Raises:
         StorageError: a segment cannot be read.
@@ -83,9 +92,13 @@ def findings_of(
     for each in result.differences:
         rule = _RULES[each.kind]
         severity = CATALOGUE[rule].severity
-        if has_transforms and each.kind is MirrorFault.CHANGED:
+        if each.kind is MirrorFault.PASSED_OVER and is_source_compacted:
+            continue
+        is_doubtful = each.kind is MirrorFault.PASSED_OVER and is_source_compacted is None
+        if is_doubtful or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED}):
             severity = Severity.SUSPICIOUS
-        yield PairFinding(rule, severity, words.of(each), pair, each.source, each.target)
+        doubt = "; or compaction has removed them: no metadata of the source say" if is_doubtful else ""
+        yield PairFinding(rule, severity, words.of(each) + doubt, pair, each.source, each.target)
     for hole, source_place in holes:
         yield PairFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
     counts = result.counts
@@ -113,6 +126,8 @@ class _Words:
         if each.kind in {MirrorFault.WRONG_ANCHOR, MirrorFault.BAD_SYNC}:
             why = ", which have different records" if each.kind is MirrorFault.WRONG_ANCHOR else f": {each.why}"
             return f"an offset sync (offset {each.sync}) pairs {source} with {target}{why}"
+        if each.kind in {MirrorFault.COPIED_AGAIN, MirrorFault.PASSED_OVER}:
+            return self._went_on(each, source, target)
         match each.kind:
             case MirrorFault.LOST:
                 return self._lost(each, source)
@@ -124,20 +139,30 @@ class _Words:
                 return f"{target}: the same as before offset {each.source.start} of {self._source}, once more"
             case MirrorFault.FOREIGN:
                 return (
-                    f"{target} has a record that {self._source} does not have before {_places(each.source)}: somebody"
-                    " else wrote it, or the source has lost it"
+                    f"{target} has a record that {self._source} does not have before {_places(each.source)}: another"
+                    " client wrote it, or the source has lost it"
                 )
             case MirrorFault.WRITTEN_TO:
                 where = f"at the end of {self._target}, from offset {each.target.start} on"
                 return f"others wrote {_records(each.count)} {where}{self._writers(each)}"
             case MirrorFault.LATE_START:
                 return f"the mirror begins after {source}: {_records(each.count)} were never mirrored"
-            case MirrorFault.COPIED_AGAIN:
-                return f"{_records(each.count)} at {source} were mirrored again, to {target}, when another task went on"
             case MirrorFault.SOURCE_RECREATED:
                 return f"{self._source} is another topic than the one that was mirrored to {target}: it was made anew"
             case _:
                 return f"{self._target} has gone back to offset {each.target.start}: it was cut, or made anew"
+
+    def _went_on(self, each: MirrorDifference, source: str, target: str) -> str:
+        """Return where a task went on, if that is not after what was mirrored."""
+        if each.kind is MirrorFault.PASSED_OVER:
+            return (
+                f"the task passed over {source} before it mirrored to offset {each.target.start} of {self._target}:"
+                " its offset was out of range, since retention had removed them before they were mirrored"
+            )
+        why = "another task went on"
+        if each.by_one_task:
+            why = f"the task went back to offset {each.source.start}, since its offset was out of range"
+        return f"{_records(each.count)} at {source} were mirrored again, to {target}, when {why}"
 
     def hole(self, target: OffsetRange, source: OffsetRange | None) -> str:
         """Return that offsets of the target have no record."""

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``raftlog verify-mirror`` reports."""
 
+import functools
+from collections import Counter
+from collections.abc import Sequence
+
 import attrs
 
-from raftlog.tools.mirrors.comparing.pair import PairResult
-from raftlog.tools.mirrors.following import GroupMove
+from raftlog.records.rules import Severity
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.pair import PairCounts, PairResult
+from raftlog.tools.mirrors.following import FlowSpan, GroupMove, MirrorFinding
 from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reading.flow import FoundConfig, FoundSyncs
+from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
 
 
 @attrs.frozen
@@ -19,15 +27,70 @@ class FlowReport:
         aliases: of the source and of the target.
         policy: how mirrors are named.
         config: where most of this is from; None if the target has none.
-        syncs: the offset syncs.
+        syncs: the offset syncs; None if mirrors have the offsets of their sources.
         reads_committed: whether records of aborted transactions are left out; None if that is not known.
     """
 
     aliases: tuple[str, str]
     policy: DefaultPolicy | IdentityPolicy
     config: FoundConfig | None
-    syncs: FoundSyncs
+    syncs: FoundSyncs | None
     reads_committed: bool | None
+
+    def syncs_of(self, topic: str, partition: int) -> Sequence[Sync]:
+        """Return the offset syncs of a partition of the source, in the order of their topic."""
+        return () if self.syncs is None else self.syncs.syncs.get((topic, partition), ())
+
+    @property
+    def synced_topics(self) -> Sequence[str]:
+        """The topics of the source that have offset syncs."""
+        return () if self.syncs is None else tuple(dict.fromkeys(topic for topic, _ in self.syncs.syncs))
+
+
+@attrs.frozen
+class MirrorOutcome:
+    """What was found of two clusters.
+
+    Attributes:
+        sources: the paths of the cluster that is mirrored, as the user named them.
+        targets: those of the cluster that has the mirror.
+        flow: from one to the other.
+        pairs: what was found of each pair.
+        flow_findings: about heartbeats and names.
+        spans: the times that heartbeats cover.
+        problems: findings about files.
+    """
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    flow: FlowReport
+    pairs: "Sequence[PairReport]"
+    flow_findings: Sequence[MirrorFinding]
+    spans: Sequence[FlowSpan]
+    problems: Sequence[Finding]
+
+    @functools.cached_property
+    def severities(self) -> Counter[Severity]:
+        """How many findings there are, by severity."""
+        found = Counter(each.severity for pair in self.pairs for each in pair.findings)
+        found.update(each.severity for each in self.flow_findings)
+        found.update(each.severity for each in self.problems)
+        return found
+
+    @property
+    def worst(self) -> Severity:
+        """The worst severity of all findings; harmless if there is none."""
+        return max(self.severities, default=Severity.HARMLESS)
+
+    @property
+    def verdict(self) -> str:
+        """In a word: clean, suspicious, damaged or data-loss."""
+        return "clean" if self.worst is Severity.HARMLESS else self.worst.value
+
+    @property
+    def counts(self) -> PairCounts:
+        """What became of the records of all sources."""
+        return sum((each.result.counts for each in self.pairs), PairCounts())
 
 
 @attrs.frozen
@@ -38,6 +101,7 @@ class PairReport:
         pair: the two.
         result: of their comparison.
         findings: in the order of the target; then those about groups.
+        replicas: which one was compared, of the source and of the target.
         moves: what becomes of each group that moves to the target now.
         moves_back: what becomes of it when it comes back.
     """
@@ -45,5 +109,11 @@ class PairReport:
     pair: MirrorPair
     result: PairResult
     findings: tuple[PairFinding, ...]
+    replicas: tuple[ReplicaChoice, ReplicaChoice]
     moves: tuple[GroupMove, ...] = ()
     moves_back: tuple[GroupMove, ...] = ()
+
+    @property
+    def worst(self) -> Severity:
+        """The worst severity of its findings; harmless if there is none."""
+        return max((each.severity for each in self.findings), default=Severity.HARMLESS)

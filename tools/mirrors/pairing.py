@@ -26,6 +26,24 @@ class MirrorPair:
         return f"{self.source}-{self.partition} -> {self.target}-{self.partition}"
 
 
+def find_same_names(
+    source: Mapping[str, Sequence[int]], target: Mapping[str, Sequence[int]], policy: IdentityPolicy
+) -> Iterator[MirrorPair]:
+    """Yield the partitions that are in both clusters under one name, by topic and partition.
+
+    Topics that each cluster has for itself, such as ``__consumer_offsets``, are no pairs.
+
+    Args:
+        source: the numbers of the partitions that are here, by topic, of the cluster that is mirrored.
+        target: the same of the cluster that has the mirror.
+        policy: says which topics a cluster has for itself.
+    """
+    for topic in sorted(set(source) & set(target)):
+        if classify(topic, policy).kind in {TopicKind.REMOTE, TopicKind.LOCAL}:
+            for partition in sorted(set(source[topic]) & set(target[topic])):
+                yield MirrorPair(topic, topic, partition)
+
+
 def find_pairs(
     source: Mapping[str, Sequence[int]],
     target: Mapping[str, Sequence[int]],

@@ -9,33 +9,38 @@ import attrs
 
 from raftlog.invariants import present
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.image.tables import Tables
-from raftlog.tools.image.topics import is_compacted
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.pair import compare_pair, edges_of
+from raftlog.tools.mirrors.comparing.pair import MadeAnew, PairResult, compare_pair, edges_of
+from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets, window_edges
 from raftlog.tools.mirrors.following import (
     ClusterTopics,
+    FlowSpan,
     GroupCheckpoint,
     GroupEvidence,
     MirrorFinding,
     MirrorFlow,
     check_checkpoints,
+    commits_in_force,
     fail_back,
     fail_over,
     find_cycles,
     find_unpaired,
+    flow_spans,
     heartbeat_gaps,
 )
 from raftlog.tools.mirrors.holes import find_holes
+from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding, findings_of
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
-from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs
+from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs, find_same_names
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from raftlog.tools.mirrors.reading.flow import find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
 from raftlog.tools.mirrors.reading.log_reading import LogReading, LogSummer, SumsRequest
+from raftlog.tools.mirrors.reading.metadata import ClusterMetadata
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
+from raftlog.tools.mirrors.recreated_source import with_topic_ids
 from raftlog.tools.spark.rows.options import TopicPartition
 
 _HEARTBEATS: Final = "heartbeats"
@@ -67,12 +72,12 @@ class MirrorVerification:
         source: the cluster that is mirrored.
         target: the cluster that has the mirror.
         flow: from one to the other.
-        source_tables: what the metadata of the source say; None if they are not here.
-        target_tables: likewise, of the target.
+        source_metadata: what the metadata of the source say; None if they are not here.
+        target_metadata: likewise, of the target.
         summer: reads the logs of pairs.
 
     Attributes:
-        problems: findings about records and bytes that cannot be read, of all that was read so far.
+        spans: the times that heartbeats cover, once ``flow_findings`` has yielded all.
     """
 
     def __init__(
@@ -80,18 +85,24 @@ class MirrorVerification:
         source: Cluster,
         target: Cluster,
         flow: FlowReport,
-        source_tables: Tables | None,
-        target_tables: Tables | None,
+        source_metadata: ClusterMetadata | None,
+        target_metadata: ClusterMetadata | None,
         summer: LogSummer,
     ) -> None:
         self._source, self._target, self._flow, self._summer = source, target, flow, summer
-        self._tables = source_tables, target_tables
+        self._metadata = source_metadata, target_metadata
         progress, problems = find_progress(target, flow.aliases[0])
         checkpoints, more = find_checkpoints(target, self._checkpoints_topic)
         self._progress: Mapping[TopicPartition, int] = progress
         self._checkpoints: Mapping[TopicPartition, Sequence[GroupCheckpoint]] = checkpoints
         self._commits, self._target_commits = find_commits(source), find_commits(target)
-        self.problems: list[Finding] = [*source.problems, *target.problems, *flow.syncs.findings, *problems, *more]
+        self.spans: list[FlowSpan] = []
+        self._problems: list[Finding] = [*(flow.syncs.findings if flow.syncs else ()), *problems, *more]
+
+    @property
+    def problems(self) -> Sequence[Finding]:
+        """Findings about records and bytes that cannot be read, and about replicas, of all that was read so far."""
+        return tuple(dict.fromkeys([*self._source.problems, *self._target.problems, *self._problems]))
 
     @property
     def _checkpoints_topic(self) -> str:
@@ -104,10 +115,12 @@ class MirrorVerification:
             StorageError: a segment cannot be read.
             SparkJobError: Spark failed.
         """
-        synced = [topic for topic, _ in self._flow.syncs.syncs]
-        topics = self._source.topics, self._target.topics
+        topics, flow = (self._source.topics, self._target.topics), self._flow
+        if flow.syncs is None and isinstance(flow.policy, IdentityPolicy):
+            pairs = find_same_names(*topics, flow.policy)
+        else:
+            pairs = find_pairs(*topics, flow.policy, flow.aliases[0], flow.synced_topics)
         asked: deque[_AskedPair] = deque()
-        pairs = find_pairs(*topics, self._flow.policy, self._flow.aliases[0], synced)
         readings = self._summer.summed(self._requests(pairs, asked))
         for source, target in zip(readings, readings, strict=True):
             yield self._report(asked.popleft(), source, target)
@@ -118,31 +131,35 @@ class MirrorVerification:
         Raises:
             StorageError: a segment cannot be read.
         """
+        if self._flow.syncs is None:  # Nothing that is not MirrorMaker writes heartbeats, or has a filter.
+            return
         interval_ms = self._flow.config.heartbeat_interval_ms if self._flow.config else None
         for topic in (_HEARTBEATS, self._flow.policy.format_remote_topic(self._flow.aliases[0], _HEARTBEATS)):
             heartbeats, missing = find_heartbeats(self._target, topic)
+            self.spans += flow_spans(heartbeats)
             yield from heartbeat_gaps(heartbeats, interval_ms, missing)
         topics = [
             ClusterTopics(
-                alias, {name: len(tables.partitions[topic_id]) for name, topic_id in tables.topic_ids.items()}
+                alias,
+                {name: len(each.tables.partitions[topic_id]) for name, topic_id in each.tables.topic_ids.items()},
             )
-            for alias, tables in zip(self._flow.aliases, self._tables, strict=True)
-            if tables is not None
+            for alias, each in zip(self._flow.aliases, self._metadata, strict=True)
+            if each is not None
         ]
-        if len(topics) < len(self._tables):
+        if len(topics) < len(self._metadata):
             return
-        topic_filter = self._flow.config.topic_filter if self._flow.config else None
-        flow = MirrorFlow(*self._flow.aliases, self._flow.policy, topic_filter)
+        config, policy = self._flow.config, self._flow.policy
+        flow = MirrorFlow(*self._flow.aliases, policy, config.topic_filter(policy.kafka_level) if config else None)
         source, target = topics
         yield from find_cycles(source, target, self._flow.policy, [flow])
-        mirrored = {topic for topic, _ in (*self._flow.syncs.syncs, *self._progress)}
+        mirrored = {*self._flow.synced_topics, *(topic for topic, _ in self._progress)}
         yield from find_unpaired(source, target, flow, mirrored)
 
     # One pair
 
     def _requests(self, pairs: Iterable[MirrorPair], asked: "deque[_AskedPair]") -> Iterator[SumsRequest]:
         """Yield what to read of each pair, the source and the target, and note the pair."""
-        tables = self._tables[1]
+        metadata = self._metadata[1]
         for pair in pairs:
             ours = present(self._source.log(pair.source, pair.partition), "a listed log")
             theirs = present(self._target.log(pair.target, pair.partition), "a listed log")
@@ -150,27 +167,62 @@ class MirrorVerification:
                 ours = attrs.evolve(ours, rows=ours.rows.without_timestamps())
                 theirs = attrs.evolve(theirs, rows=theirs.rows.without_timestamps())
             key = pair.source, pair.partition
-            each = _AskedPair(pair, ours, theirs, self._flow.syncs.syncs.get(key, ()), self._progress.get(key, 0))
+            each = _AskedPair(pair, ours, theirs, self._flow.syncs_of(*key), self._progress.get(key, 0))
             asked.append(each)
-            edges = edges_of(each.syncs, each.mirrored_end)
+            if self._flow.syncs is None:
+                edges = window_edges(ours.rows), window_edges(theirs.rows)
+            else:
+                edges = edges_of(each.syncs, each.mirrored_end)
             yield SumsRequest(ours.rows, edges[0])
-            yield SumsRequest(theirs.rows, edges[1], tables is not None and not is_compacted(tables, pair.target))
+            yield SumsRequest(theirs.rows, edges[1], metadata is not None and not metadata.is_compacted(pair.target))
+
+    def _made_anew(self, pair: MirrorPair) -> MadeAnew:
+        topics = pair.source, pair.target
+        return MadeAnew(
+            *(
+                None if each is None else each.since_ms(topic)
+                for each, topic in zip(self._metadata, topics, strict=True)
+            )
+        )
 
     def _report(self, asked: "_AskedPair", ours: LogReading, theirs: LogReading) -> PairReport:
-        result = compare_pair(
-            ours.summed, theirs.summed, asked.syncs, asked.mirrored_end, reads_committed=self._flow.reads_committed
+        pair, logs = asked.pair, (asked.source, asked.target)
+        result = self._compared(asked, ours, theirs)
+        self._problems += [*ours.damage, *theirs.damage]
+        holes: Iterable[tuple[OffsetRange, OffsetRange | None]] = ()
+        if not theirs.damage and self._flow.syncs is None:
+            holes = ((each, each) for each in theirs.holes)
+        elif not theirs.damage:
+            holes = find_holes(theirs.holes, ours.summed.all, theirs.summed.all, asked.syncs)
+        source_metadata = self._metadata[0]
+        findings = findings_of(
+            pair,
+            logs,
+            result,
+            holes,
+            has_transforms=self._flow.config is not None and self._flow.config.has_transforms,
+            is_source_compacted=None if source_metadata is None else source_metadata.is_compacted(pair.source),
         )
-        self.problems += [*ours.damage, *theirs.damage]
-        holes = () if theirs.damage else find_holes(theirs.holes, ours.summed.all, theirs.summed.all, asked.syncs)
-        has_transforms = self._flow.config is not None and self._flow.config.has_transforms
-        logs = asked.source, asked.target
-        findings = findings_of(asked.pair, logs, result, holes, has_transforms=has_transforms)
-        report = PairReport(asked.pair, result, tuple(findings))
-        evidence = self._evidence(asked.pair, *logs)
+        target = asked.target if self._flow.syncs is None else None
+        told = with_topic_ids(list(findings), pair, asked.source, source_metadata, target)
+        report = PairReport(pair, result, tuple(told), (asked.source.choice, asked.target.choice))
+        evidence = self._evidence(pair, *logs)
         if not evidence.groups:
             return report
         places = MirroredPlaces(ours.summed.all, ours.summed.committed, theirs.summed.all, result.places)
         return self._with_groups(report, evidence, places)
+
+    def _compared(self, asked: "_AskedPair", ours: LogReading, theirs: LogReading) -> PairResult:
+        if self._flow.syncs is None:
+            return compare_same_offsets(ours.summed, theirs.summed)
+        return compare_pair(
+            ours.summed,
+            theirs.summed,
+            asked.syncs,
+            asked.mirrored_end,
+            reads_committed=self._flow.reads_committed,
+            made_anew=self._made_anew(asked.pair),
+        )
 
     def _with_groups(self, report: PairReport, evidence: GroupEvidence, places: MirroredPlaces) -> PairReport:
         """Add what is found of the groups that read a pair."""
@@ -178,7 +230,7 @@ class MirrorVerification:
             PairFinding(
                 each.rule, each.severity, f"group {each.subject}: {each.reason}", report.pair, each.source, each.target
             )
-            for each in check_checkpoints(evidence, places)
+            for each in (check_checkpoints(evidence, places) if self._flow.syncs else ())
         )
         return attrs.evolve(
             report,
@@ -194,17 +246,24 @@ class MirrorVerification:
         checkpoints = self._checkpoints.get(target, ())
         if not self._commits.is_there:
             groups = frozenset(each.group for each in checkpoints)
+        if self._flow.syncs is None:  # What a group has committed is where it goes on.
+            checkpoints = [
+                GroupCheckpoint(
+                    each.group, present(each.committed, "a commit in force"), each.committed or 0, each.offset, -1
+                )
+                for each in commits_in_force(commits).values()
+            ]
         return GroupEvidence(
             OffsetRange(ours.rows.start_offset, ours.rows.end_offset),
             OffsetRange(theirs.rows.start_offset, theirs.rows.end_offset),
-            tuple(self._flow.syncs.syncs.get(source, ())),
+            tuple(self._flow.syncs_of(*source)),
             tuple(checkpoints),
             tuple(commits),
             tuple(self._target_commits.by_partition.get(target, ())),
-            self._flow.syncs.is_whole,
+            self._flow.syncs is not None and self._flow.syncs.is_whole,
             self._checkpoints_topic in self._target.topics,
             groups,
-            None,
+            max((each for each in attrs.astuple(self._made_anew(pair)) if each is not None), default=None),
             ours.end.newest_ms,
             theirs.end.newest_ms,
         )

@@ -2,22 +2,24 @@
 """``raftlog verify-mirror``: does a mirror hold what its source holds?"""
 
 import argparse
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import MirrorFlowError, NamingPolicyError, RaftLogError
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.mirrors.mirror_lines import flow_fact, flow_finding_facts, move_facts, pair_facts, total_fact
-from raftlog.tools.mirrors.naming import configured_policy
-from raftlog.tools.mirrors.naming_options import add_policy_options, policy_properties
+from raftlog.tools.mirrors.naming import IdentityPolicy, configured_policy
+from raftlog.tools.mirrors.naming_options import SAME_OFFSETS, add_policy_options, policy_properties
 from raftlog.tools.mirrors.on_spark.engine import log_summer
-from raftlog.tools.mirrors.pair_report import FlowReport
+from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome, PairReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
 from raftlog.tools.mirrors.reading.log_reading import LogSummer
-from raftlog.tools.mirrors.reading.metadata import read_tables
+from raftlog.tools.mirrors.reading.metadata import ClusterMetadata, read_metadata
 from raftlog.tools.mirrors.verification import MirrorVerification
+from raftlog.tools.own_file import check_outside
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_engine_options
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -61,14 +63,82 @@ def make_parser() -> Parser:
         choices=("read_committed", "read_uncommitted"),
         help="whether MirrorMaker leaves out records of aborted transactions",
     )
-    add_policy_options(parser)
+    add_policy_options(parser, has_same_offsets=True)
     add_engine_options(parser, "DIR")
     add_format_option(parser)
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="also write a self-contained HTML page for the operator who fails over; an older report is replaced",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="also write the results as Parquet tables (runs, pairs, findings, syncs, moves), a summary and the page:"
+        " to a new directory, that of an earlier run, or a URI such as s3://BUCKET/KEY",
+    )
     return parser
 
 
 def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterator[Fact]:
-    source, target = Cluster(given.source), Cluster(given.target)
+    with _opened_results(given) as leave:
+        metadata = read_metadata(given.source), read_metadata(given.target)
+        source, target = (_cluster(*each) for each in zip((given.source, given.target), metadata, strict=True))
+        flow, problems = _flow(given, source, target)
+        yield flow_fact(flow)
+        verification = MirrorVerification(source, target, flow, *metadata, summer)
+        reports: list[PairReport] = []
+        for report in verification.pairs():
+            for each in report.findings:
+                tally.by_severity[each.severity] += 1
+            reports.append(report)
+            yield from pair_facts(report, has_syncs=flow.syncs is not None)
+        found = list(verification.flow_findings())
+        for finding in found:
+            tally.by_severity[finding.severity] += 1
+        yield from flow_finding_facts(found)
+        yield from move_facts(flow, reports)
+        all_problems = (*problems, *verification.problems)
+        for problem in all_problems:
+            _report(problem, tally)
+        yield total_fact(reports, found)
+        leave(MirrorOutcome(given.source, given.target, flow, reports, found, verification.spans, all_problems))
+
+
+@contextlib.contextmanager
+def _opened_results(given: argparse.Namespace) -> Iterator[Callable[[MirrorOutcome], None]]:
+    """Check that results can be written where they are wanted, before work begins; what is returned writes them."""
+    paths = [*given.source, *given.target]
+    with contextlib.ExitStack() as stack:
+        wanted: list[Callable[[MirrorOutcome], None]] = []
+        if given.report is not None:
+            from raftlog.tools.mirrors.reporting.mirror_page import mirror_page
+            from raftlog.tools.report.report_file import check_report_path, write_report
+
+            check_outside(given.report, paths)
+            check_report_path(given.report)
+            wanted.append(lambda outcome: write_report(given.report, mirror_page(outcome)))
+        if given.out is not None:
+            from raftlog.tools.auditing.run.object_store_output import checked_output
+            from raftlog.tools.mirrors.reporting.mirror_tables import opened_results
+
+            wanted.append(stack.enter_context(opened_results(checked_output(given.out, paths))))
+
+        def leave(outcome: MirrorOutcome) -> None:
+            for write in wanted:
+                write(outcome)
+
+        yield leave
+
+
+def _flow(given: argparse.Namespace, source: Cluster, target: Cluster) -> tuple[FlowReport, Sequence[Finding]]:
+    """Return the flow, and findings about what its topics have."""
+    if given.policy == SAME_OFFSETS:
+        for option in ("syncs", "isolation", "separator"):
+            if getattr(given, option) is not None:
+                raise MirrorFlowError(f"--{option} says nothing of mirrors with the offsets of their sources")
+        aliases = given.source_alias or "source", given.target_alias or "target"
+        return FlowReport(aliases, IdentityPolicy(aliases[0], kafka_level=given.kafka_level), None, None, False), ()
     configs, problems = find_configs(target)
     config = _config(given, configs)
     aliases = _aliases(given, config)
@@ -77,25 +147,11 @@ def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterat
     is_on_target = config.has_syncs_on_target if config else None
     is_on_target = _PLACES[given.syncs] if given.syncs else is_on_target
     syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
-    flow = FlowReport(aliases, policy, config, syncs, _reads_committed(given, config))
-    yield flow_fact(flow)
-    tables = read_tables(given.source), read_tables(given.target)
-    verification = MirrorVerification(source, target, flow, *tables, summer)
-    verification.problems += problems
-    reports = []
-    for report in verification.pairs():
-        for each in report.findings:
-            tally.by_severity[each.severity] += 1
-        reports.append(report)
-        yield from pair_facts(report)
-    found = list(verification.flow_findings())
-    for finding in found:
-        tally.by_severity[finding.severity] += 1
-    yield from flow_finding_facts(found)
-    yield from move_facts(flow, reports)
-    for problem in verification.problems:
-        _report(problem, tally)
-    yield total_fact(reports, found)
+    return FlowReport(aliases, policy, config, syncs, _reads_committed(given, config)), problems
+
+
+def _cluster(paths: Sequence[str], metadata: ClusterMetadata | None) -> Cluster:
+    return Cluster(paths, {} if metadata is None else metadata.tables.topic_ids)
 
 
 def _report(finding: Finding, tally: Tally) -> None:

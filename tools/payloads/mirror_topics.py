@@ -20,6 +20,8 @@ _PATTERNS: Final[tuple[tuple[str, str, MirrorTopic], ...]] = (
     ("", f".{_HEARTBEATS}", "heartbeats"),
 )
 """How names begin and end. Connect's topics have dots under every policy and separator."""
+_HIDDEN_PREFIXES: Final = ("__", ".")
+"""Of names that MirrorMaker takes for Kafka's own, whatever they end with."""
 
 
 def mirror_topic(name: str | None) -> MirrorTopic | None:
@@ -27,11 +29,12 @@ def mirror_topic(name: str | None) -> MirrorTopic | None:
 
     ``heartbeats`` and names that end with it may as well be topics of an application.
     """
-    if name is None:
+    if name is None or name.startswith(_HIDDEN_PREFIXES):
         return None
     if name == _HEARTBEATS:
         return "heartbeats"
     for start, end, kind in _PATTERNS:
-        if name.startswith(start) and name.endswith(end) and len(name) >= len(start) + len(end):
+        has_alias = len(name) > len(start) + len(end) or not end
+        if name.startswith(start) and name.endswith(end) and has_alias:
             return kind
     return None

@@ -5,7 +5,7 @@ Horizontal positions are in percent, so that a figure is as wide as the page whi
 shape or a word repeats the meaning of each colour.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
@@ -39,10 +39,12 @@ class Scale:
     Attributes:
         start: the first value, inclusive.
         end: the last value, exclusive.
+        words: returns a value as a label says it.
     """
 
     start: int
     end: int
+    words: Callable[[int], str] = str
 
     def percent(self, value: int) -> float:
         """Return the place of a value; values outside the scale are at its edge."""
@@ -207,7 +209,7 @@ def _axis(scale: Scale, height: int) -> Markup:
     return joined(
         element(
             "text",
-            str(tick),
+            scale.words(tick),
             x=_percent(scale.percent(tick)),
             y=height - 4,
             class_="tick" if index in (0, 2, len(ticks) - 1) else "tick wide",

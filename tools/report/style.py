@@ -37,6 +37,7 @@ caption{text-align:left;color:var(--soft);padding:.25rem 0}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line);
 font-weight:normal;min-width:4.5rem;overflow-wrap:break-word}
 td.t{min-width:14rem;overflow-wrap:anywhere}
+.words{overflow-wrap:anywhere}
 tbody th:not(.n){min-width:7rem;overflow-wrap:anywhere}
 .bars{max-width:56rem}
 thead th{font-weight:600;background:var(--panel)}

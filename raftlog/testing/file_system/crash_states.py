@@ -188,7 +188,11 @@ def picked_state(image: DiskImage, choose: Callable[[int], int], model: CrashMod
             continue
         file = image.files[number]
         moments = _moments(file)
-        torn = _torn_file(file, moments[choose(len(moments))], model)
+        moment = moments[choose(len(moments))]
+        if not file.changes:
+            entries.append((path, file.durable, file.read_only))
+            continue
+        torn = _torn_file(file, moment, model)
         data = torn.content([site[choose(len(site))] for site in torn.versions])
         entries.append((path, data, file.read_only))
     return tuple(entries)
@@ -368,9 +372,15 @@ def _names_after(image: DiskImage, picks: Sequence[Sequence[int]]) -> _Names:
     names = dict(image.names)
     for index in sorted(kept):
         rename(names, image.changes[index])
+    return _reachable(tuple(names.items()))
+
+
+@functools.lru_cache(maxsize=1024)  # names seldom change from one moment to the next
+def _reachable(names: _Names) -> _Names:
+    """Return the names by path, without those whose directory is missing."""
     reached: dict[str, int] = {}
-    for name in sorted(names):  # a directory sorts before what is in it
+    for name, number in sorted(names):  # a directory sorts before what is in it
         above = parent_directory(name)
         if above in ROOTS or reached.get(above) == DIRECTORY:
-            reached[name] = names[name]
+            reached[name] = number
     return tuple(reached.items())

@@ -174,12 +174,13 @@ class ReplicaProcess:
             now_ms: virtual time.
         """
         self.check_voter_history()
-        self.search.settled(self.raft.role, self.told_ms, is_idle=self._driver.is_settled)
-        if self._is_prompt and isinstance(self.raft.role, Leader):
-            self.dialogue.check_news(now_ms)
         if self._refusals.noted(self.told_ms, self.raft.snapshot_refusal):
             refusal = self.raft.status.log_refusal
             check(refusal is None, "refusals-end", "{} has taken records, and says: {}", self.directory.ledger, refusal)
+        paused_until_ms = self._refusals.longest_pause_until_ms
+        self.search.settled(self.raft.role, self.told_ms, paused_until_ms, is_idle=self._driver.is_settled)
+        if self._is_prompt and isinstance(self.raft.role, Leader):
+            self.dialogue.check_news(now_ms)
 
     def check_voter_history(self) -> None:
         """Check the voters that the replica has found in its log, and its start, if the log or they have changed."""
@@ -196,7 +197,8 @@ class ReplicaProcess:
 
     def check_cleaning(self, core_ms: int) -> None:
         """Check that the log is cleaned in time."""
-        self._cleaning.check(core_ms)
+        disk = self.directory.disk
+        self._cleaning.check(core_ms, is_full=disk is not None and disk.is_full)
 
     # What the driver asks for
 
@@ -243,7 +245,7 @@ class ReplicaProcess:
     def _check_append(self, effect: EndAppend) -> None:
         """Check that an append for which there was no room has failed for certain."""
         ledger = self.directory.ledger
-        is_refused = ledger.refused_appends > 0 and effect.last_offset >= ledger.end_offset
+        is_refused = ledger.refused_in_epoch > 0 and effect.last_offset >= ledger.end_offset
         is_right = effect.outcome is not AppendOutcome.UNKNOWN or not is_refused
         check(is_right, "refused-appends-fail", "{} was refused: {}", effect, ledger)
 

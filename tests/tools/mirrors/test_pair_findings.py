@@ -60,6 +60,18 @@ def told(logs: tuple[PartitionLog, PartitionLog], *found: MirrorDifference, **co
             " another task went on",
         ),
         (
+            MirrorDifference(MirrorFault.COPIED_AGAIN, TWO, OffsetRange(60, 63), 3, by_one_task=True),
+            "mirror.copied-again",
+            "3 records at offsets 50 to 52 of orders-0 were mirrored again, to offsets 60 to 62 of A.orders-0, when"
+            " the task went back to offset 50, since its offset was out of range",
+        ),
+        (
+            MirrorDifference(MirrorFault.PASSED_OVER, TWO, OffsetRange(50, 50), 3),
+            "mirror.lost",
+            "the task passed over offsets 50 to 52 of orders-0 before it mirrored to offset 50 of A.orders-0: its"
+            " offset was out of range, since retention had removed them before they were mirrored",
+        ),
+        (
             MirrorDifference(MirrorFault.SOURCE_RECREATED, ONE, TWO, 3),
             "mirror.source-recreated",
             "orders-0 is another topic than the one that was mirrored to offsets 50 to 52 of A.orders-0: it was made"
@@ -103,10 +115,25 @@ def test_counts_are_harmless_findings(logs: tuple[PartitionLog, PartitionLog]) -
 @pytest.mark.parametrize("has_transforms", [False, True])
 def test_transforms_explain_a_change(has_transforms: bool, logs: tuple[PartitionLog, PartitionLog]) -> None:
     """If the connector changes records, another content is only suspicious; a loss stays one."""
-    found = tuple(MirrorDifference(kind, ONE, TWO) for kind in (MirrorFault.CHANGED, MirrorFault.LOST))
+    kinds = (MirrorFault.CHANGED, MirrorFault.REORDERED, MirrorFault.LOST)
+    found = tuple(MirrorDifference(kind, ONE, TWO) for kind in kinds)
     result = PairResult(found, PairCounts(), 0, 0, 0, 1, 0)
     severities = [each.severity for each in findings_of(PAIR, logs, result, has_transforms=has_transforms)]
-    assert severities == [Severity.SUSPICIOUS if has_transforms else Severity.DAMAGED, Severity.DATA_LOSS]
+    assert severities == [*[Severity.SUSPICIOUS if has_transforms else Severity.DAMAGED] * 2, Severity.DATA_LOSS]
+
+
+@pytest.mark.parametrize(
+    ("is_compacted", "severities"),
+    [(False, [Severity.DATA_LOSS]), (None, [Severity.SUSPICIOUS]), (True, [])],
+)
+def test_compaction_explains_what_was_passed_over(
+    is_compacted: bool | None, severities: list[Severity], logs: tuple[PartitionLog, PartitionLog]
+) -> None:
+    """In a source that is compacted it is nothing, and it is suspicious if that is not known."""
+    result = PairResult((MirrorDifference(MirrorFault.PASSED_OVER, TWO, ONE, 3),), PairCounts(), 0, 0, 0, 1, 0)
+    found = list(findings_of(PAIR, logs, result, is_source_compacted=is_compacted))
+    assert [each.severity for each in found] == severities
+    assert all(("compaction" in each.reason) == (is_compacted is None) for each in found)
 
 
 def test_every_fault_has_a_rule(logs: tuple[PartitionLog, PartitionLog]) -> None:

@@ -23,7 +23,7 @@ def planned(tmp_path: Path) -> Path:
     return tmp_path / "plan"
 
 
-@each_failure
+@each_failure  # The slow ones: everywhere.
 def test_a_failure_at_any_operation_leaves_nothing(
     failure: Failure, exit_code: int, stride: int, planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,3 +48,12 @@ def test_something_is_more_than_nothing(value: int, more: int) -> None:
     width = float((bar.attributes["width"] or "").rstrip("%"))
     assert (width > 0) == (value > 0)
     assert width <= 100
+
+
+def test_a_scale_may_have_words() -> None:
+    """The labels of a scale are numbers, or what its words make of them."""
+    plain = lanes_figure("plain", [Lane("lane")], Scale(0, 1000))
+    shares = lanes_figure("shares", [Lane("lane")], Scale(0, 1000, lambda value: f"{value // 10}%"))
+    assert ">250<" in plain
+    assert ">25%<" in shares
+    assert ">250<" not in shares

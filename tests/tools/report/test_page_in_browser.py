@@ -8,6 +8,7 @@ import pytest
 
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
+from tests.tools.mirrors.reporting.faulty_mirrors import HOSTILE, faulty_mirror
 from tests.tools.report.browsing import CHROMIUM, check_whole, visit
 from tests.tools.report.made_reports import (
     PARTITION,
@@ -99,6 +100,20 @@ def test_the_page_of_stats_is_whole(browser: Any, width: int, tmp_path: Path) ->
     path = tmp_path / "stats.html"
     assert run("stats", "--report", path, GOLDEN / "mirror/data/n1").exit_code == 0
     assert check_whole(browser, path, width)["figures"] > 20
+
+
+def test_the_page_of_a_mirror_is_whole(browser: Any, tmp_path: Path) -> None:
+    """Likewise, on a wide and a narrow page, with each section; the name of a directory that is markup does nothing."""
+    path = tmp_path / "mirror.html"
+    assert run("verify-mirror", *faulty_mirror(tmp_path), "--report", path).exit_code == 2
+    for width in WIDTHS[:2]:
+        layout = check_whole(browser, path, width)
+        assert layout["figures"] > 2
+        assert layout["tooltips"] > 8
+    seen = visit(browser, path)
+    assert seen.page.title().startswith("Data is lost from A to B: ")
+    assert HOSTILE.replace("/", "") in seen.page.inner_text("body")
+    seen.page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -41,7 +41,7 @@ def test_segments_are_cut_in_one_pass() -> None:
     assert [(start, segment) for start, segment in _segments([], 7)] == [(7, [])]
 
 
-@each_failure
+@each_failure  # The slow ones: everywhere.
 def test_a_failure_at_any_operation_leaves_nothing(
     failure: Failure, exit_code: int, stride: int, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

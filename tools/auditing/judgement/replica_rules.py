@@ -63,6 +63,36 @@ def judge_replicas(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
             yield from _judge_history(of_one_topic, read)
 
 
+def sound_lineage_faults(replicas: Sequence[PartitionEvidence], read: BatchReader) -> dict[str, Finding]:
+    """Return the replicas whose log is not of the lineage that the others show to be sound, each with why.
+
+    Such a replica has forked, has another batch at an offset of an epoch, or has gone on without what is proven to be
+    committed. One that only ends earlier, or is damaged, is of that lineage.
+
+    Args:
+        replicas: of one log: of one cluster, topic id and partition; each has segments.
+        read: reads batches of a surveyed segment again.
+
+    Returns:
+        By the path of the log's directory, the first finding.
+    """
+    found: dict[str, Finding] = {}
+    if len(replicas) > 1:
+        for difference, finding in _judged_differences(replicas, read):
+            if difference.of.kind in _CONTRADICTIONS:
+                found.setdefault(directory_of(finding.path), finding)
+    return found
+
+
+def _judged_differences(
+    replicas: Sequence[PartitionEvidence], read: BatchReader
+) -> Iterator[tuple["_Difference", Finding]]:
+    blamed = list(_blamed(list(_differences(replicas, read)), replicas))
+    proven = functools.cache(lambda: proofs_of(replicas))  # They may need files, and only forks need them.
+    for difference in (*blamed, *_forks_of_others(blamed, replicas, read)):
+        yield difference, _judge_difference(difference, replicas, proven)
+
+
 def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[Finding]:
     """Report contradictions between replicas of one log."""
     with_logs = [replica for replica in replicas if replica.segments]
@@ -70,15 +100,12 @@ def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
     yield from of_leaders
     if len(with_logs) < 2:
         return
-    found = list(_differences(with_logs, read))
     led_apart = {finding.offset for finding in of_leaders}
-    blamed, lost = list(_blamed(found, with_logs)), set[tuple[str, int | None]]()
-    proven = functools.cache(lambda: proofs_of(with_logs))  # They may need files, and only forks need them.
-    for difference in (*blamed, *_forks_of_others(blamed, with_logs, read)):
+    lost = set[tuple[str, int | None]]()
+    for difference, finding in _judged_differences(with_logs, read):
         is_led_apart = difference.of.kind is DivergenceKind.CONFLICTING_BATCH and difference.of.offset in led_apart
         if is_led_apart or _is_reported(difference.of, with_logs):
             continue
-        finding = _judge_difference(difference, with_logs, proven)
         # Who went on without what was committed is told once, not for each replica that kept it.
         if finding.rule != "replica-lost" or (finding.path, finding.offset) not in lost:
             yield finding

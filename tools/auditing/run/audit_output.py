@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output directory of ``raftlog audit``.
+"""The output directory of ``raftlog audit``, and of other verbs that leave tables in the same way.
 
 ::
 
@@ -18,21 +18,22 @@ killed run has left behind. The same files are objects where ``--out`` is a URI,
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import attrs
+
 from raftlog.errors import LogDirectoryError, StorageError
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.auditing.object_paths import OutputPath
-from raftlog.tools.catalogue.audit_columns import TABLES, Row, schema
+from raftlog.tools.catalogue.audit_columns import COLUMNS, Row, schema_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-MARKER: Final = "raftlog-audit.json"
 _FORMAT: Final = 1
-MARKED: Final = json.dumps({"kind": "raftlog_audit", "format": _FORMAT}) + "\n"
 _LOCK: Final = "lock"
 STORE: Final = "evidence.sqlite"
 EVIDENCE: Final = "evidence"
@@ -43,27 +44,60 @@ _ROW_GROUP_COUNT: Final = 8192
 """Number of rows that are held in memory before they are written."""
 
 
+@attrs.frozen
+class OutputKind:
+    """Of which verb an output is.
+
+    Attributes:
+        verb: its name.
+        columns: of its tables, as ``schema_of`` takes them; the first one is the table that completes a run.
+    """
+
+    verb: str
+    columns: Mapping[str, Mapping[str, str]]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables."""
+        return tuple(self.columns)
+
+    @property
+    def marker(self) -> str:
+        """The name of the file that marks an output."""
+        return f"raftlog-{self.verb}.json"
+
+    @property
+    def marked(self) -> str:
+        """The content of that file."""
+        return json.dumps({"kind": f"raftlog_{self.verb.replace('-', '_')}", "format": _FORMAT}) + "\n"
+
+
+OF_AUDIT: Final = OutputKind("audit", COLUMNS)
+
+
 class AuditOutput:
     """An output directory, locked until the block ends; a context manager.
 
     Args:
         path: of the directory; it is created if it does not exist.
         run_id: of the run that writes to it.
+        kind: of which verb it is.
 
     Raises:
-        LogDirectoryError: it exists and is not an audit's output; or another run has locked it.
+        LogDirectoryError: it exists and is not an output of the verb; or another run has locked it.
         StorageError: it cannot be created or read.
     """
 
-    def __init__(self, path: str, run_id: str) -> None:
+    def __init__(self, path: str, run_id: str, kind: OutputKind = OF_AUDIT) -> None:
         self._directory = Path(path)
         self._run_id = run_id
+        self._kind = kind
         self._tables: dict[str, _TableFile] = {}
-        _claim(self._directory, run_id)
+        _claim(self._directory, run_id, kind)
         self._lock = LocalFileSystem().lock(str(self._directory / _LOCK))
         try:
             self._clear()
-            self._tables = {table: _TableFile(self._directory / table, table, run_id) for table in TABLES}
+            self._tables = {name: _TableFile(self._directory / name, name, run_id, kind) for name in kind.tables}
         except OSError as error:
             self._lock.close()
             raise StorageError(path, "write", error.strerror or str(error)) from error
@@ -102,7 +136,7 @@ class AuditOutput:
             StorageError: the disk failed. The run is not complete, unless only summary or report were not renamed.
         """
         try:
-            for table in reversed(TABLES):
+            for table in reversed(self._kind.tables):
                 self._tables[table].complete()
             for name, text in ((REPORT, report), (SUMMARY, json.dumps(summary, indent=2) + "\n")):
                 part = self._directory / f".{name}"
@@ -113,8 +147,8 @@ class AuditOutput:
 
     def _clear(self) -> None:
         """Remove what incomplete runs have left behind."""
-        complete = {path.name for path in (self._directory / "runs").glob("*.parquet")}
-        for table in TABLES:
+        complete = {path.name for path in (self._directory / self._kind.tables[0]).glob("*.parquet")}
+        for table in self._kind.tables:
             for path in (self._directory / table).glob("*.parquet"):
                 if path.name not in complete:
                     path.unlink()
@@ -133,9 +167,9 @@ class AuditOutput:
 class _TableFile:
     """The rows of a run in one table."""
 
-    def __init__(self, folder: Path, table: str, run_id: str) -> None:
+    def __init__(self, folder: Path, table: str, run_id: str, kind: OutputKind) -> None:
         folder.mkdir(exist_ok=True)
-        self._table = table
+        self._columns = kind.columns[table]
         self._run_id = run_id
         self._path = folder / f"{run_id}.parquet"
         self._part = folder / f".{run_id}.parquet"
@@ -160,7 +194,7 @@ class _TableFile:
         self._part.unlink(missing_ok=True)
 
     def _flush(self) -> "pq.ParquetWriter":
-        columns = schema(self._table)
+        columns = schema_of(self._columns)
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -173,22 +207,24 @@ class _TableFile:
         return self._writer
 
 
-def _claim(directory: Path, run_id: str) -> None:
-    """Create the directory, or check that it is an audit's output; several runs may do so at the same time."""
+def _claim(directory: Path, run_id: str, kind: OutputKind) -> None:
+    """Create the directory, or check that it is an output of a verb; several runs may do so at the same time."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        marker, part = directory / MARKER, f".{MARKER}."
+        marker, part = directory / kind.marker, f".{kind.marker}."
         is_foreign = any(not path.name.startswith(part) for path in directory.iterdir())
         if not marker.exists():  # Checked after the listing: another run may create it first, and then the other files.
             if is_foreign:
-                raise LogDirectoryError(f"{directory} exists, is not empty and is not the output of raftlog audit")
+                raise LogDirectoryError(
+                    f"{directory} exists, is not empty and is not the output of raftlog {kind.verb}"
+                )
             written = directory / f"{part}{run_id}"
-            written.write_text(MARKED)
+            written.write_text(kind.marked)
             written.replace(marker)
     except OSError as error:
         raise StorageError(str(directory), "open", error.strerror or str(error)) from error
     if not _is_ours(marker):
-        raise LogDirectoryError(f"{directory} is the output of another version of raftlog audit")
+        raise LogDirectoryError(f"{directory} is the output of another version of raftlog {kind.verb}")
 
 
 def _is_ours(marker: Path) -> bool:

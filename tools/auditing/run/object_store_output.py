@@ -14,16 +14,15 @@ from raftlog.file_paths import RemotePath, is_remote, local_or_remote, remote_pa
 from raftlog.tools.auditing.object_paths import ObjectPath, OutputPath
 from raftlog.tools.auditing.run.audit_output import (
     EVIDENCE,
-    MARKED,
-    MARKER,
+    OF_AUDIT,
     REPORT,
     STORE,
     SUMMARY,
     WORK,
     AuditOutput,
+    OutputKind,
     is_of_this_format,
 )
-from raftlog.tools.catalogue.audit_columns import TABLES
 from raftlog.tools.own_file import check_outside
 
 
@@ -37,21 +36,22 @@ class ObjectStoreOutput(AuditOutput):
     Args:
         uri: of the output.
         run_id: of the run that writes to it.
+        kind: of which verb it is.
 
     Raises:
         LogDirectoryError: there is something else under the URI.
         StorageError: the store fails.
     """
 
-    def __init__(self, uri: str, run_id: str) -> None:
+    def __init__(self, uri: str, run_id: str, kind: OutputKind = OF_AUDIT) -> None:
         self._target = ObjectPath(uri)
-        _claim_prefix(self._target)
+        _claim_prefix(self._target, kind)
         self._stored = b""
         with contextlib.suppress(MissingFileError):
             self._stored = (self._target / STORE).read_bytes()
         self._folder = tempfile.mkdtemp(prefix="raftlog-audit-")
         try:
-            super().__init__(str(Path(self._folder, "out")), run_id)
+            super().__init__(str(Path(self._folder, "out")), run_id, kind)
             if self._stored:
                 Path(self.store_path).write_bytes(self._stored)
         except BaseException:
@@ -71,7 +71,7 @@ class ObjectStoreOutput(AuditOutput):
     def complete(self, summary: dict[str, Any], report: str) -> None:
         """Upload all files: the run is complete when this returns, and not before; raises as ``AuditOutput`` does."""
         super().complete(summary, report)
-        names = [f"{table}/{self._run_id}.parquet" for table in reversed(TABLES)]
+        names = [f"{table}/{self._run_id}.parquet" for table in reversed(self._kind.tables)]
         for name in (*names, REPORT, SUMMARY):
             folder, _, file = name.rpartition("/")
             target = self._target / folder if folder else self._target
@@ -93,9 +93,9 @@ class ObjectStoreOutput(AuditOutput):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def open_output(path: str, run_id: str) -> AuditOutput:
+def open_output(path: str, run_id: str, kind: OutputKind = OF_AUDIT) -> AuditOutput:
     """Return the output at a path, or at a URI; raises as the classes above do."""
-    return ObjectStoreOutput(path, run_id) if is_remote(path) else AuditOutput(path, run_id)
+    return ObjectStoreOutput(path, run_id, kind) if is_remote(path) else AuditOutput(path, run_id, kind)
 
 
 def checked_output(path: str, sources: Iterable[str]) -> str:
@@ -121,16 +121,17 @@ def _is_below(path: RemotePath, root: RemotePath) -> bool:
     return same_store and (not root.key or f"{path.key}/".startswith(f"{root.key}/"))
 
 
-def _claim_prefix(target: ObjectPath) -> None:
-    """Mark a prefix of an object store as an audit's output, or check that it is one."""
-    marker = target / MARKER
+def _claim_prefix(target: ObjectPath, kind: OutputKind) -> None:
+    """Mark a prefix of an object store as an output of a verb, or check that it is one."""
+    marker = target / kind.marker
     try:
         content = marker.read_bytes()
     except MissingFileError:
         if any(True for _ in target.iterdir()):
-            raise LogDirectoryError(f"{target} exists, is not empty and is not the output of raftlog audit") from None
+            reason = f"{target} exists, is not empty and is not the output of raftlog {kind.verb}"
+            raise LogDirectoryError(reason) from None
         target.mkdir()
-        content = MARKED.encode()
+        content = kind.marked.encode()
         marker.write_bytes(content)
     if not is_of_this_format(content):
-        raise LogDirectoryError(f"{target} is the output of another version of raftlog audit")
+        raise LogDirectoryError(f"{target} is the output of another version of raftlog {kind.verb}")

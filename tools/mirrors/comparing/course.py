@@ -35,11 +35,13 @@ class CourseBounds:
         target_end: the offset in the target at which the next lifetime begins, or the log ends.
         has_head: whether what is before its first sync belongs to it.
         mirrored_end: the offset in the source below which all was mirrored, by what Connect has stored; 0 if unknown.
+        has_former: whether the target may have records of a former topic before those of the lifetime.
     """
 
     target_end: int
     has_head: bool = True
     mirrored_end: int = 0
+    has_former: bool = False
 
 
 @attrs.frozen
@@ -124,7 +126,8 @@ class Course:
         ours, theirs = self._source.count(source), self._target.count(target)
         count = min(ours, theirs)
         ranks = self._source.rank(source.end) - count, self._target.rank(target.end) - count
-        ends = Ends(is_source_start_free=True, is_target_start_free=self._source.start_offset > 0)
+        is_free = self._source.start_offset > 0 or self._bounds.has_former
+        ends = Ends(is_source_start_free=True, is_target_start_free=is_free)
         is_equal = self._source.equals(ranks[0], self._target, ranks[1], count)
         is_equal = is_equal and (theirs <= ours or ends.is_target_start_free)
         yield _Section(source, target, None, ends, is_equal, count, ours - count)

@@ -19,6 +19,7 @@ class MirrorFault(enum.Enum):
     WRONG_ANCHOR = "wrong-anchor"
     BAD_SYNC = "bad-sync"
     LATE_START = "late-start"
+    PASSED_OVER = "passed-over"
     COPIED_AGAIN = "copied-again"
     SOURCE_RECREATED = "source-recreated"
     TARGET_SHRUNK = "target-shrunk"
@@ -67,6 +68,7 @@ class MirrorDifference:
             ranges that ``count`` is the least that are meant.
         sync: the offset of the offset sync that it is about, in the topic of the syncs; -1 if it is about none.
         why: what is wrong with the sync, for ``BAD_SYNC``.
+        by_one_task: for ``COPIED_AGAIN``, whether the task that had mirrored the records mirrored them again.
     """
 
     kind: MirrorFault
@@ -76,3 +78,4 @@ class MirrorDifference:
     is_exact: bool = True
     sync: int = -1
     why: str = ""
+    by_one_task: bool = False

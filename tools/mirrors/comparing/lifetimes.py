@@ -25,12 +25,14 @@ class Sync:
         downstream: offset of the same record of the target.
         producer_id: of the task that wrote it.
         offset: of the sync, in its own topic.
+        timestamp_ms: when it was written, in ms since the Unix epoch; -1 if that is not known.
     """
 
     upstream: int
     downstream: int
     producer_id: int
     offset: int
+    timestamp_ms: int = -1
 
     @property
     def places(self) -> tuple[OffsetRange, OffsetRange]:

@@ -162,6 +162,20 @@ class SummedView:
 
     def known_sums(self, ranks: Int64s) -> tuple[UInt64s, Bools]:
         """Return the sums of the records from each rank to the next one, and of which of them all are known."""
+        sums, unknown = self._before_ranks(ranks)
+        found = (sums[1:] + PRIME - sums[:-1]) % PRIME * powers(-ranks[:-1]) % PRIME
+        return found, np.diff(unknown) == 0
+
+    def known_count(self, place: OffsetRange) -> int:
+        """Return how many records in a range can be read; 0 if its end is not after its start."""
+        if not place.offset_count:
+            return 0
+        ranks = self.ranks(np.array([place.start, place.end], np.int64))
+        _, unknown = self._before_ranks(ranks)
+        return int(np.diff(ranks)[0] - np.diff(unknown)[0])
+
+    def _before_ranks(self, ranks: Int64s) -> tuple[UInt64s, Int64s]:
+        """Return the sum of the records before each rank, and how many of these are unknown."""
         blocks = np.searchsorted(self._before, ranks, side="right") - 1
         sums, unknown = self._sums[blocks], self._unknown[blocks]
         for at in np.flatnonzero(ranks > self._before[blocks]).tolist():
@@ -174,8 +188,7 @@ class SummedView:
             unknown[at] += int(is_unknown.sum())
             part = sum_runs(rows.digests * ~is_unknown[:, None], np.zeros(1, np.int64))[0]
             sums[at] = (sums[at] + part * powers(self._before[block : block + 1])[0]) % PRIME
-        found = (sums[1:] + PRIME - sums[:-1]) % PRIME * powers(-ranks[:-1]) % PRIME
-        return found, np.diff(unknown) == 0
+        return sums, unknown
 
     def _is_dense(self, block: int) -> bool:
         return bool(self._blocks.ends[block] - self._blocks.starts[block] == self._blocks.counts[block])

@@ -6,7 +6,8 @@ are not is told apart record by record. Before the first sync and after the last
 sync on. Where another task has gone on, the rest of what the former one has mirrored is compared first.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -22,6 +23,22 @@ from raftlog.tools.mirrors.comparing.rows import Int64s, RowReader
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
+
+
+@attrs.frozen
+class MadeAnew:
+    """When the topics of a pair were made, if there were others of their names before.
+
+    Attributes:
+        source_ms: of the source, in ms since the Unix epoch; None if it was not made anew, as far as is known.
+        target_ms: likewise, of the target.
+    """
+
+    source_ms: int | None = None
+    target_ms: int | None = None
+
+
+_NEVER: Final = MadeAnew()
 
 
 @attrs.frozen
@@ -83,6 +100,7 @@ def compare_pair(
     mirrored_end: int = 0,
     *,
     reads_committed: bool | None = None,
+    made_anew: MadeAnew = _NEVER,
 ) -> PairResult:
     """Compare a partition with its mirror.
 
@@ -94,12 +112,13 @@ def compare_pair(
             nothing.
         reads_committed: whether the task leaves out records of aborted transactions. If that is not known, each
             lifetime is taken to do what leaves less to explain.
+        made_anew: when the topics were made. Syncs that are older, and that do not hold, are of former topics.
     """
     source, target = (
         each if isinstance(each, SummedLog) else SummedLog(each, sums_by_reading(each, edges))
         for each, edges in zip((source, target), edges_of(syncs, mirrored_end), strict=True)
     )
-    return _PairComparison(source, target, syncs, mirrored_end, reads_committed).result()
+    return _PairComparison(source, target, syncs, mirrored_end, reads_committed, made_anew).result()
 
 
 class _PairComparison:
@@ -110,14 +129,17 @@ class _PairComparison:
         syncs: Sequence[Sync],
         mirrored_end: int,
         reads_committed: bool | None,
+        made_anew: MadeAnew,
     ) -> None:
         self._source, self._committed, self._target = source.all, source.committed, target.all
         self._mirrored_end, self._reads_committed = mirrored_end, reads_committed
         self._places: list[PlaceRun] = []
-        self._lifetimes, bad = find_lifetimes(syncs, self._source.end_offset, self._target.end_offset, self._holds)
-        self._differences = list(bad)
-        self._wrong = len(bad)
         self._equal = self._unverifiable = 0
+        self._differences: list[MirrorDifference] = []
+        syncs = self._without_former(syncs, made_anew)
+        self._lifetimes, bad = find_lifetimes(syncs, self._source.end_offset, self._target.end_offset, self._holds)
+        self._differences += bad
+        self._wrong = len(bad)
         self._counts = PairCounts()
         self._frontier = self._source.start_offset
         """The offset after the last record of the source that a lifetime has mirrored."""
@@ -131,7 +153,8 @@ class _PairComparison:
         lost = sum(each.count for each in self._differences if each.kind is MirrorFault.LOST)
         self._differences = [each for each in self._differences if not self._was_shortened(each, lost)]
         rest = self._source.count(OffsetRange(self._frontier, self._source.end_offset))
-        self._counts += PairCounts(lag=rest) if valid else PairCounts(unverifiable=rest)
+        is_anew = any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
+        self._counts += PairCounts(lag=rest) if valid or is_anew else PairCounts(unverifiable=rest)
         return PairResult(
             tuple(sorted(self._differences, key=lambda each: (each.target, each.source, each.kind.value))),
             self._counts,
@@ -149,6 +172,25 @@ class _PairComparison:
         return is_past and self._target.end_offset <= each.target.start < self._target.end_offset + lost
 
     # Topics that were made anew
+
+    def _without_former(self, syncs: Sequence[Sync], made_anew: MadeAnew) -> list[Sync]:
+        """Return the syncs that are not of former topics, and tell of the others."""
+        left = list(syncs)
+        for kind, since_ms in (
+            (MirrorFault.SOURCE_RECREATED, made_anew.source_ms),
+            (MirrorFault.TARGET_SHRUNK, made_anew.target_ms),
+        ):
+            former = [each for each in left if since_ms is not None and 0 <= each.timestamp_ms < since_ms]
+            former = [each for each in former if not self._holds(each)]
+            if former:
+                upstream, downstream = ([getattr(each, name) for each in former] for name in ("upstream", "downstream"))
+                source = OffsetRange(min(upstream), max(upstream) + 1)
+                target = OffsetRange(min(downstream), max(downstream) + 1)
+                self._differences.append(MirrorDifference(kind, source, target, target.offset_count))
+                self._unverifiable += len(former)
+                gone = set(former)
+                left = [each for each in left if each not in gone]
+        return left
 
     def _of_these_topics(self) -> list[Lifetime]:
         """Return what the logs as they are now can show: not what was mirrored from, or to, a former topic."""
@@ -202,11 +244,15 @@ class _PairComparison:
     # One lifetime
 
     def _compare_lifetime(self, lifetime: Lifetime, target_end: int, *, is_first: bool, is_last: bool) -> None:
+        if self._reads_committed is False:  # Otherwise aborted records are passed over, too.
+            self._differences += self._passed_over(lifetime)
         syncs = [each for each in lifetime.syncs if self._is_here(each)]
         self._unverifiable += len(lifetime.syncs) - len(syncs)
         if not syncs:
             return
-        bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=self._mirrored_end if is_last else 0)
+        has_former = any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
+        mirrored_end = self._mirrored_end if is_last else 0
+        bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=mirrored_end, has_former=has_former)
         view = self._committed if self._reads_committed else self._source
         course = Course(view, self._target, syncs, bounds)
         result = course.result()
@@ -215,16 +261,35 @@ class _PairComparison:
             committed = other.result()
             if _faults(committed) < _faults(result):
                 view, course, result = self._committed, other, committed
-        has_former = any(each.kind is MirrorFault.TARGET_SHRUNK for each in self._differences)
-        self._differences += [
-            each for each in result.differences if not (has_former and each.kind is MirrorFault.LATE_START)
-        ]
+        begins_anew = any(each.kind is MirrorFault.TARGET_SHRUNK for each in self._differences)
+        has_earlier = len(syncs) < len(lifetime.syncs)
+        for each in result.differences:
+            if each.kind is not MirrorFault.LATE_START:
+                self._differences.append(each)
+            elif not begins_anew:  # What was mirrored before shows that the mirror began earlier.
+                self._differences.append(attrs.evolve(each, kind=MirrorFault.LOST) if has_earlier else each)
         self._places += result.places
         self._wrong += result.wrong
         self._equal += len(syncs) - result.wrong
-        self._count(view, course, result, is_first=is_first)
+        self._count(view, course, result, is_first=is_first, is_restart=lifetime.is_restart)
 
-    def _count(self, view: SummedView, course: Course, result: CourseResult, *, is_first: bool) -> None:
+    def _passed_over(self, lifetime: Lifetime) -> Iterator[MirrorDifference]:
+        """Yield what a task has passed over, of records that the source does not have any more.
+
+        Both syncs beside it are known, and the first one is below the log start. Control records are passed over, too;
+        each is of a transaction that has a record. So there are no more of them than there are records mirrored.
+        """
+        for before, after in itertools.pairwise(lifetime.syncs):
+            mirrored = after.downstream - before.downstream
+            passed = after.upstream - before.upstream - mirrored
+            if before.upstream < self._source.start_offset and passed > mirrored:
+                source = OffsetRange(after.upstream - passed, after.upstream)
+                target = OffsetRange(after.downstream, after.downstream)
+                yield MirrorDifference(MirrorFault.PASSED_OVER, source, target, passed)
+
+    def _count(
+        self, view: SummedView, course: Course, result: CourseResult, *, is_first: bool, is_restart: bool
+    ) -> None:
         """Count what a lifetime has mirrored, and tell what it has mirrored again, or has skipped."""
         start = result.source.start
         left_out = OffsetRange(self._frontier if is_first else max(start, self._frontier), result.source.end)
@@ -235,7 +300,8 @@ class _PairComparison:
         copies = view.count(again)
         if copies:
             target = OffsetRange(result.target.start, course.target_offset_after(copies))
-            self._differences.append(MirrorDifference(MirrorFault.COPIED_AGAIN, again, target, copies))
+            copied = MirrorDifference(MirrorFault.COPIED_AGAIN, again, target, copies, by_one_task=not is_restart)
+            self._differences.append(copied)
         skipped = OffsetRange(self._frontier, start)
         lost = view.count(skipped)
         if lost:

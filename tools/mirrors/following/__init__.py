@@ -20,13 +20,15 @@ from raftlog.tools.mirrors.following.group_offsets import (
     GroupEvidence,
     MirroredRecord,
     MirroredRecords,
+    commits_in_force,
 )
-from raftlog.tools.mirrors.following.heartbeats import StoredHeartbeat, heartbeat_gaps
+from raftlog.tools.mirrors.following.heartbeats import FlowSpan, StoredHeartbeat, flow_spans, heartbeat_gaps
 from raftlog.tools.mirrors.following.mirror_findings import MirrorFinding
 from raftlog.tools.mirrors.following.topic_pairs import ClusterTopics, MirrorFlow, find_cycles, find_unpaired
 
 __all__ = [
     "ClusterTopics",
+    "FlowSpan",
     "GroupCheckpoint",
     "GroupCommit",
     "GroupEvidence",
@@ -40,9 +42,11 @@ __all__ = [
     "PositionOrigin",
     "StoredHeartbeat",
     "check_checkpoints",
+    "commits_in_force",
     "fail_back",
     "fail_over",
     "find_cycles",
     "find_unpaired",
+    "flow_spans",
     "heartbeat_gaps",
 ]

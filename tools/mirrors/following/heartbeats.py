@@ -40,6 +40,35 @@ class StoredHeartbeat:
     offset: int
 
 
+@attrs.frozen
+class FlowSpan:
+    """The time that the heartbeats of a flow cover.
+
+    Attributes:
+        flow: from which cluster to which, in words.
+        since_ms: of the first one, in ms since the Unix epoch.
+        until_ms: of the last one.
+        count: how many there are.
+    """
+
+    flow: str
+    since_ms: int
+    until_ms: int
+    count: int
+
+
+def flow_spans(heartbeats: Iterable[StoredHeartbeat]) -> tuple[FlowSpan, ...]:
+    """Return the times that the heartbeats of one topic cover, by flow."""
+    times: dict[str, list[int]] = {}
+    for each in heartbeats:
+        times.setdefault(_flow_text(each.flow), []).append(each.timestamp_ms)
+    return tuple(FlowSpan(flow, min(found), max(found), len(found)) for flow, found in sorted(times.items()))
+
+
+def _flow_text(flow: HeartbeatKey) -> str:
+    return f"{flow.source_cluster_alias} -> {flow.target_cluster_alias}"
+
+
 def heartbeat_gaps(
     heartbeats: Iterable[StoredHeartbeat], interval_ms: int | None = None, missing: Sequence[OffsetRange] = ()
 ) -> tuple[MirrorFinding, ...]:
@@ -96,7 +125,7 @@ def _gap(before: StoredHeartbeat, after: StoredHeartbeat, interval_ms: int) -> M
     start, end = before.timestamp_ms, after.timestamp_ms
     return MirrorFinding(
         _RULE,
-        f"{before.flow.source_cluster_alias} -> {before.flow.target_cluster_alias}",
+        _flow_text(before.flow),
         f"there is no heartbeat for {end - start} ms; the interval is {interval_ms} ms",
         target=OffsetRange(before.offset, after.offset + 1),
         evidence=after.offset,

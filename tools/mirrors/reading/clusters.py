@@ -3,20 +3,26 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
+from uuid import UUID
 
 import attrs
 
-from raftlog.errors import DecodeError, InvalidRecordError, fresh_copy
+from raftlog.errors import DecodeError, InvalidRecordError, StorageError, fresh_copy
+from raftlog.file_paths import join_path
 from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG
 from raftlog.records.batches.iterator import Corruption, TornTail
 from raftlog.records.batches.record import RecordView
 from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, select_columns
 from raftlog.records.columns.record_selection import RecordSelection
-from raftlog.storage.reading.file_source import open_source
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.property_files import read_partition_metadata
+from raftlog.storage.reading.file_source import open_source, read_file
 from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
 from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, damage_of, find_end, overlapping
+from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice, choose_replica
 from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition
 from raftlog.tools.spark.source.planning import Partition, list_partitions
 from raftlog.tools.spark.source.transactions import TransactionFollower
@@ -34,6 +40,8 @@ class PartitionLog:
         segments: by ascending offset.
         end: of the log.
         rows: reads its records.
+        choice: why this replica.
+        topic_id: by its ``partition.metadata``; None if that cannot be read.
     """
 
     topic: str
@@ -41,6 +49,8 @@ class PartitionLog:
     segments: tuple[SegmentPlace, ...]
     end: LogEnd
     rows: LogRows
+    choice: ReplicaChoice
+    topic_id: UUID | None
 
     def records(self, start: int, end: int) -> Iterator[RecordView]:
         """Yield the data records from an offset (inclusive) to another (exclusive) that can be read.
@@ -97,9 +107,11 @@ class Cluster:
 
     Args:
         paths: log directories, or directories of these.
+        topic_ids: of its topics by their names, as its metadata say; those of the others are not known.
 
     Attributes:
-        problems: findings about directories that could not be listed.
+        problems: findings about directories that could not be listed, and about replicas that are not sound, of all
+            that was read so far.
         topics: the numbers of the partitions that are here, by topic.
 
     Raises:
@@ -107,9 +119,10 @@ class Cluster:
         StorageError: a path cannot be read.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], topic_ids: Mapping[str, UUID] | None = None) -> None:
         listing = list_partitions(SourceOptions(paths=tuple(paths), snapshots="none"))
-        self.problems = listing.problems
+        self.problems: list[Finding] = list(listing.problems)
+        self._topic_ids = topic_ids or {}
         self._replicas: dict[TopicPartition, list[Partition]] = {}
         for each in listing.partitions:
             if each.topic is not None and each.number is not None and each.segments:
@@ -121,17 +134,20 @@ class Cluster:
         self.topics: Mapping[str, Sequence[int]] = topics
 
     def log(self, topic: str, partition: int) -> PartitionLog | None:
-        """Return the replica of a partition that reaches furthest: by epoch, then by offset; None if none is here.
+        """Return the replica of a partition to compare, as ``choose_replica`` says; None if none is here.
 
         Raises:
             StorageError: a segment cannot be read.
+            MissingExtraError: a package of an extra is not installed.
         """
         key = topic, partition
         if key not in self._logs:
-            replicas = [_replica(each) for each in self._replicas.get(key, ())]
+            replicas = self._replicas.get(key, ())
             if not replicas:
                 return None
-            self._logs[key] = max(replicas, key=lambda each: (each.end.epoch, each.end.offset))
+            chosen, choice = choose_replica(replicas, self._topic_ids.get(topic))
+            self.problems += choice.findings
+            self._logs[key] = _replica(chosen, choice)
         return self._logs[key]
 
     def records(self, topic: str) -> Iterator[StoredRecord | Finding]:
@@ -190,9 +206,19 @@ def _records_of(segment: SegmentPlace, partition: int, start_offset: int) -> Ite
                     yield StoredRecord(partition, record, producer_id, segment.path)
 
 
-def _replica(found: Partition) -> PartitionLog:
+def _replica(found: Partition, choice: ReplicaChoice) -> PartitionLog:
     segments = tuple(SegmentPlace(each.path, each.base_offset or 0) for each in found.segments)
     end = find_end(segments, found.start_offset)
     transactions = TransactionFollower().find(found.segments, found.producer_snapshots)
     rows = LogRows(segments, found.start_offset, end.offset, transactions)
-    return PartitionLog(present(found.topic, "a topic"), present(found.number, "a partition"), segments, end, rows)
+    topic, number = present(found.topic, "a topic"), present(found.number, "a partition")
+    return PartitionLog(topic, number, segments, end, rows, choice, _topic_id(choice.directory))
+
+
+def _topic_id(directory: str) -> UUID | None:
+    """Return the topic id of a partition's directory; None if no file there says it."""
+    try:
+        path = join_path(directory, FileKind.PARTITION_METADATA.value)
+        return read_partition_metadata(read_file(path, LARGEST_SMALL_FILE_BYTES)).topic_id
+    except (DecodeError, StorageError):
+        return None  # Without the id, the topic counts as the one that the metadata have.

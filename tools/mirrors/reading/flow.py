@@ -11,7 +11,7 @@ from raftlog.records.messages.mirrors.connect_records import ConfigType, read_co
 from raftlog.records.messages.mirrors.mirror_records import MirrorRecordType, OffsetSync, read_mirror_record
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.naming import DEFAULT_EXCLUDES, DefaultPolicy, IdentityPolicy, TopicFilter
+from raftlog.tools.mirrors.naming import DEFAULT_EXCLUDES, DefaultPolicy, IdentityPolicy, KafkaLevel, TopicFilter
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.spark.rows.options import TopicPartition
 
@@ -48,13 +48,16 @@ class FoundConfig:
         """Whether records of aborted transactions are left out."""
         return any(self.properties.get(name) == "read_committed" for name in _ISOLATION)
 
-    @property
-    def topic_filter(self) -> TopicFilter | None:
-        """Which topics are mirrored; None if that is not configured."""
+    def topic_filter(self, kafka_level: KafkaLevel) -> TopicFilter | None:
+        """Return which topics are mirrored; None if that is not configured.
+
+        Args:
+            kafka_level: of MirrorMaker: it says which topics are left out if that is not configured.
+        """
         topics = self.properties.get(_TOPICS)
         if topics is None:
             return None
-        default = ",".join(DEFAULT_EXCLUDES["4.0"])
+        default = ",".join(DEFAULT_EXCLUDES[kafka_level])
         return TopicFilter.of_lists(topics, self.properties.get(_EXCLUDED, default))
 
     @property
@@ -167,7 +170,8 @@ def find_syncs(
             continue
         if isinstance(record, OffsetSync):
             place = syncs.setdefault((record.key.topic, record.key.partition), [])
-            place.append(Sync(record.upstream_offset, record.downstream_offset, each.producer_id, each.record.offset))
+            offsets = record.upstream_offset, record.downstream_offset
+            place.append(Sync(*offsets, each.producer_id, each.record.offset, each.record.timestamp))
     return FoundSyncs(topic, on_target, syncs, tuple(findings), is_whole)
 
 

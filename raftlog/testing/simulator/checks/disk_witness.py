@@ -50,6 +50,7 @@ class DiskWitness:
     def entered_epoch(self, ledger: Ledger, epoch: int) -> None:
         """Note that a leader has begun its epoch in its log."""
         ledger.epoch_start = epoch, ledger.end_offset
+        ledger.refused_in_epoch = 0
         self.history.note_leader(ledger, epoch)
 
     def appended(self, ledger: Ledger, batches: Sequence[RecordBatch], *, is_leader: bool) -> None:
@@ -60,13 +61,14 @@ class DiskWitness:
             assert batch.base_offset == ledger.end_offset
             self.history.note_batch(batch, before, content)
             ledger.batches.append(batch)
-            ledger.refused_appends = 0
+            ledger.refusals = ledger.refused_in_epoch = 0
             if content.is_control:
                 self._note_voters(ledger, content, is_leader=is_leader)
 
     def refused(self, ledger: Ledger) -> None:
-        """Note that a disk had no room for the records of an append, of which nothing is in the log."""
-        ledger.refused_appends += 1
+        """Note that a disk had no room for an append, an epoch or a truncation: the log is as it was."""
+        ledger.refusals += 1
+        ledger.refused_in_epoch += 1
 
     def _note_voters(self, ledger: Ledger, content: RecordBatch, *, is_leader: bool) -> None:
         for offset, value in put_in_force(content):

@@ -69,7 +69,9 @@ class Ledger:
         state: the election state that is durable.
         is_vote_lost: whether the replica may have forgotten a vote, and says so.
         fetched_snapshot: the one that is being written with what a leader has sent; None if none is.
-        refused_appends: how many appends in a row the disk had no room for, in this run of the process.
+        refusals: how often the disk had no room for an append, an epoch or a truncation, in this run of the process and
+            since the log has last taken records.
+        refused_in_epoch: how many of these were since this replica has begun its last epoch as leader.
         is_refused: whether the directory cannot be opened any more, and says so.
     """
 
@@ -91,7 +93,8 @@ class Ledger:
     state: QuorumStateData | None = None
     is_vote_lost: bool = False
     fetched_snapshot: OffsetAndEpoch | None = None
-    refused_appends: int = 0
+    refusals: int = 0
+    refused_in_epoch: int = 0
     is_refused: bool = False
 
     @property

@@ -29,15 +29,16 @@ class CleaningCheck:
         self._oldest: OffsetAndEpoch | None = None
         self._since_ms = 0
 
-    def check(self, core_ms: int) -> None:
+    def check(self, core_ms: int, *, is_full: bool) -> None:
         """Check that the oldest of several snapshots is not the same for too long.
 
         Args:
             core_ms: the present time by the clock of the process.
+            is_full: whether the disk has no room: it refuses a cleaning, which writes before it deletes.
         """
         snapshots = self._ledger.snapshots
         oldest = snapshots[0] if self._is_checked and len(snapshots) > 1 else None
-        if oldest is None or oldest != self._oldest or self._ledger.is_quarantined:
+        if oldest is None or oldest != self._oldest or self._ledger.is_quarantined or is_full:
             self._oldest, self._since_ms = oldest, core_ms
             return
         is_due = core_ms - self._since_ms > CLEANING_MS

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a leader leads as long as a majority of the voters is in touch, and no longer; and which voters it names.
 
-What comes from a voter is noted as it comes, and again when it was answered without an error. The first says how much a
-leader can have heard at most, and the second how much it must have heard.
+What comes from a voter is noted as it comes, and again as it is answered without an error: a leader looks at a Fetch
+that waits once more then. The later of the two says how much a leader can have heard at most; when a request came that
+was answered without an error says how much it must have heard.
 
 Source: LeaderState#timeUntilCheckQuorumExpires; KIP-853; DECISIONS.md 57.
 """
@@ -36,14 +37,12 @@ class _Touch:
     """When a replica was heard, in ms by the leader's clock.
 
     Attributes:
-        heard_ms: the last time, whatever it asked for.
         steady_ms: since when it has never been silent for longer than a new voter may be.
+        noted_ms: when a request of it came, whatever it asks for, or was answered without an error, the last time: the
+            leader takes it to have been in touch until then, or less.
         served_ms: when its last request came that was answered without an error.
-        noted_ms: when it was heard, or answered without an error, the last time: a leader looks at a Fetch that waits
-            once more as it answers it, and the replica has been in touch until then.
     """
 
-    heard_ms: int
     steady_ms: int
     noted_ms: int
     served_ms: int = _NEVER
@@ -96,11 +95,11 @@ class LeadershipWatch:
         self._waiting[name] = key, core_ms
         touch = leading.touches.get(key)
         if touch is None:
-            leading.touches[key] = _Touch(core_ms, core_ms, core_ms)
+            leading.touches[key] = _Touch(core_ms, core_ms)
             return
         if core_ms - touch.noted_ms > self._lag_ms:
             touch.steady_ms = core_ms
-        touch.heard_ms = touch.noted_ms = core_ms
+        touch.noted_ms = core_ms
 
     def answered(self, name: Hashable, response: object, core_ms: int) -> None:
         """Note that a request was answered, at a time by the leader's clock."""
@@ -145,7 +144,7 @@ class LeadershipWatch:
         """Check, after the process was told the time, that a leader is in touch with a majority.
 
         A voter that has come while the others were silent counts until the others have come, so a leader leads on for
-        up to twice the timeout.
+        up to twice the timeout. A Fetch that waits counts when it comes, and again as it is answered.
         """
         leading = self._leading
         if leading is None or not isinstance(role, Leader) or role.epoch != leading.epoch:
@@ -166,13 +165,13 @@ class LeadershipWatch:
     def _in_touch(
         self, leading: _Leading, since_ms: int, voters: frozenset[ReplicaKey], *, served: bool = False
     ) -> int:
-        """Return how many other voters have come since a time, exclusive."""
+        """Return how many other voters have been in touch since a time, exclusive."""
         is_static = not self._ledger.levels[-1][1]
         named = {each.id for each in voters} if is_static else voters
         found = set()
         for key, touch in leading.touches.items():
             name = key.id if is_static else key
-            if name in named and (touch.served_ms if served else touch.heard_ms) > since_ms:
+            if name in named and (touch.served_ms if served else touch.noted_ms) > since_ms:
                 found.add(name)
         return len(found)
 

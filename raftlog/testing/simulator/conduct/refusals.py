@@ -38,7 +38,7 @@ class RefusalCheck:
     _snapshot_ms: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._ledger.refused_appends = 0
+        self._ledger.refusals = self._ledger.refused_in_epoch = 0
 
     def noted(self, core_ms: int, snapshot_reason: str | None) -> bool:
         """Note what was refused by now; return whether the log has taken records since the last refusal, and only now.
@@ -47,12 +47,17 @@ class RefusalCheck:
             core_ms: the time that the core was told last.
             snapshot_reason: why the last snapshot that was fetched was refused, as the process says.
         """
-        before, self._count = self._count, self._ledger.refused_appends
+        before, self._count = self._count, self._ledger.refusals
         if self._count > before:
             self._since_ms = core_ms
         if snapshot_reason != self._snapshot_reason:
             self._snapshot_reason, self._snapshot_ms = snapshot_reason, core_ms
         return before > 0 and not self._count
+
+    @property
+    def longest_pause_until_ms(self) -> int:
+        """Until when no election is begun after the last refusal, at most, in ms by the clock of the process."""
+        return self._since_ms + _STANDING_PAUSES * self._config.election_timeout_ms if self._count else 0
 
     def sent(self, request: object, core_ms: int, snapshot_reason: str | None) -> None:
         """Check that a request does not come too soon after a refusal.

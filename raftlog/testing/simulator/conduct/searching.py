@@ -67,12 +67,13 @@ class SearchCheck:
             is_right = is_same or before is None or before[0] == now[0] or (before[1] or 0) <= told_ms
             check(is_right, "elections-begin", "{}: {} at {}, before {}", self._ledger.key, role, told_ms, before)
 
-    def settled(self, role: Role, told_ms: int, *, is_idle: bool) -> None:
+    def settled(self, role: Role, told_ms: int, paused_until_ms: int = 0, *, is_idle: bool) -> None:
         """Check, after effects were carried out, that an election does not begin late.
 
         Args:
             role: the present one.
             told_ms: the time that the core was told last.
+            paused_until_ms: by when it may begin an election again after its disk has had no room.
             is_idle: whether no work for its disk is under way, or waits to be reported.
         """
         self._check_deadline(role, told_ms)
@@ -85,8 +86,9 @@ class SearchCheck:
         if waiting is None or (voted is not None and voted != waiting[0]):
             self._waiting = voted, told_ms
             return
-        is_late = told_ms - waiting[1] > 2 * self._config.election_timeout_ms + _SLACK_MS
-        is_at_rest = is_idle and ledger.durable_end == ledger.end_offset and not ledger.refused_appends
+        due_ms = max(waiting[1], paused_until_ms) + 2 * self._config.election_timeout_ms + _SLACK_MS
+        is_late = told_ms > due_ms
+        is_at_rest = is_idle and ledger.durable_end == ledger.end_offset
         is_put_off = is_late and is_at_rest
         check(not is_put_off, "elections-begin", "{} waits since {}, at {}: {}", ledger.key, waiting, told_ms, role)
 

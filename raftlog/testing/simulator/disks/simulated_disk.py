@@ -102,7 +102,12 @@ class SimulatedDisk:
     @property
     def has_failed(self) -> bool:
         """Whether a fault has struck since the faults were forgotten, or the disk is full."""
-        return self._has_struck or self._full is not None
+        return self._has_struck or self.is_full
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk has no room, or will soon have none."""
+        return self._full is not None
 
     @property
     def has_erred(self) -> bool:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log in files, and a store of election states, that tell a witness what they do, as they do it."""
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -22,7 +23,6 @@ from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.storage.log.appendable_log import Flush
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery.recovery_point import RecoveryPoint
 from raftlog.storage.recovery.startup import RecoveredLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
@@ -32,6 +32,8 @@ from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter
 from raftlog.testing.simulator.disks.naive_files import kind_of
 from raftlog.testing.simulator.disks.vote_room import VoteRoom
 from raftlog.testing.simulator.violation import check
+
+T = TypeVar("T")
 
 
 def content_of(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
@@ -78,12 +80,46 @@ class WatchedFileLog(FileLog):
         self._watched: Watched | None = None
         self._is_leader = True
         self._is_slow_append_leaders = True
+        self._is_refusable = False
 
     def watch(self, watched: Watched) -> None:
         """Tell a witness from now on."""
         self._watched = watched
 
+    # What a full disk refuses
+
+    def _begin(self, steps: Sequence[DiskStep], result: Callable[[], T], **held: Any) -> DiskWork[DiskResult[T]]:
+        if self._is_refusable:
+            steps = [attrs.evolve(each, disk=functools.partial(self._noting_refusals, each.disk)) for each in steps]
+        return super()._begin(steps, result, **held)
+
+    def _noting_refusals(self, disk: Callable[[], T]) -> T:
+        with self._refusals_noted():
+            return disk()
+
+    @contextmanager
+    def _refusals_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OutOfSpaceError:
+            if self._watched is not None:
+                self._watched.witness.refused(self._watched.ledger)
+            raise
+
+    @contextmanager
+    def _refusable(self) -> Iterator[None]:
+        """Note refusals of the work that is prepared in a block. A cleaning that is refused delays nothing else."""
+        self._is_refusable = True
+        try:
+            yield
+        finally:
+            self._is_refusable = False
+
     # Appends
+
+    def _append(self, checked: CheckedAppend) -> DiskWork[DiskResult[LogAppendInfo]]:
+        with self._refusable():
+            return super()._append(checked)
 
     def _append_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         with self._refusals_noted():
@@ -115,24 +151,6 @@ class WatchedFileLog(FileLog):
         self._note_appended(checked.data, is_leader=self._is_slow_append_leaders)
         return info
 
-    def _storing_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> DiskStep:
-        step = super()._storing_epochs(epochs, point)
-
-        def store() -> object:
-            with self._refusals_noted():
-                return step.disk()
-
-        return attrs.evolve(step, disk=store)
-
-    @contextmanager
-    def _refusals_noted(self) -> Iterator[None]:
-        try:
-            yield
-        except OutOfSpaceError:
-            if self._watched is not None:
-                self._watched.witness.refused(self._watched.ledger)
-            raise
-
     def _note_appended(self, data: bytes | memoryview, *, is_leader: bool) -> None:
         if self._watched is not None:
             self._watched.witness.appended(self._watched.ledger, _batches_in(data), is_leader=is_leader)
@@ -145,7 +163,8 @@ class WatchedFileLog(FileLog):
             self._watched.witness.synced(self._watched.ledger, flush.end_offset)
 
     def _truncate(self, offset: int, *, ends_quarantine: bool) -> DiskWork[DiskResult[int]]:
-        work = super()._truncate(offset, ends_quarantine=ends_quarantine)
+        with self._refusable():
+            work = super()._truncate(offset, ends_quarantine=ends_quarantine)
         watched = self._watched
         if watched is None or self._cut is None:
             return work
@@ -161,9 +180,9 @@ class WatchedFileLog(FileLog):
 
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
         """Prepare ``initialize_leader_epoch``."""
-        return self._noted(
-            super().prepare_leader_epoch(epoch), lambda watched, _: watched.witness.entered_epoch(watched.ledger, epoch)
-        )
+        with self._refusable():
+            work = super().prepare_leader_epoch(epoch)
+        return self._noted(work, lambda watched, _: watched.witness.entered_epoch(watched.ledger, epoch))
 
     def update_high_watermark(self, offset: int) -> None:
         """Raise the high watermark."""

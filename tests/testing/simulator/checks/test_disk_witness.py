@@ -129,6 +129,21 @@ def test_epochs_rise() -> None:
     disks.enter(1, 2)
 
 
+def test_refusals_are_counted_until_records_are_taken() -> None:
+    """Those of the present epoch are counted anew with each one that is led."""
+    disks = QuorumDisks(1)
+    ledger, found = disks.ledgers[1], []
+    for happens in ("refused", "refused", "leads", "refused", "takes", "refused"):
+        if happens == "refused":
+            disks.witness.refused(ledger)
+        elif happens == "leads":
+            disks.lead(1, 1)
+        else:
+            disks.append((1,), 1)
+        found.append((ledger.refusals, ledger.refused_in_epoch))
+    assert found == [(1, 1), (2, 2), (2, 0), (3, 1), (0, 0), (1, 1)]
+
+
 def test_votes_do_not_change() -> None:
     """A vote is for one candidate in an epoch; to lead is to have voted for oneself."""
     disks = QuorumDisks(3)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a leader leads, and which voters it may name."""
 
+import contextlib
+
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
@@ -156,6 +158,34 @@ def test_a_fetch_that_waits_is_no_gap(answered_ms: int, answer: object, is_right
     else:
         with pytest.raises(ViolationError, match="new-voters-keep-up"):
             watch.settled(LEADING, 1000, has_failed=False)
+
+
+@pytest.mark.parametrize(
+    ("answered_ms", "answer", "is_right"),
+    [(1001, SERVED, True), (1000, SERVED, False), (1001, REFUSED, False), (1001, DIVERGING, False)],
+)
+def test_a_fetch_that_waits_keeps_a_leader_until_it_is_answered(
+    answered_ms: int, answer: object, is_right: bool
+) -> None:
+    """A leader counts it again as it answers it, if it is valid, and leads on for twice its timeout from then on."""
+    _, watch = leading()
+    watch.received("waits", fetch_request(replica_key(2), 1, END), 900)
+    watch.answered("waits", answer, answered_ms)
+    now_ms = 1000 + 2 * TIMEOUT_MS + 100
+    with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="leaders-are-in-touch"):
+        watch.ticked(LEADING, now_ms)
+
+
+@pytest.mark.parametrize("past_ms", [TIMEOUT_MS + WRITING_MS - 1, TIMEOUT_MS + WRITING_MS])
+def test_a_fetch_that_waits_is_of_a_voter_in_touch(past_ms: int) -> None:
+    """A leader that names voters counts it again, too."""
+    disks, watch = leading()
+    watch.received("waits", fetch_request(replica_key(3), 1, END), 10)
+    watch.answered("waits", SERVED, 400)
+    disks.ledgers[1].voter_sets.append(NamedVoters(3, frozenset(map(replica_key, (1, 3)))))
+    is_right = past_ms < TIMEOUT_MS + WRITING_MS
+    with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="new-voters-are-in-touch"):
+        watch.settled(LEADING, 400 + past_ms, has_failed=False)
 
 
 @pytest.mark.parametrize("in_touch", [(2,), (3,), (2, 3)])

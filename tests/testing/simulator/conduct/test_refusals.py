@@ -23,7 +23,7 @@ FETCH, BID = fetch_request(replica_key(1), 1, END), vote_request(replica_key(1),
 def begun() -> tuple[QuorumDisks, Ledger, RefusalCheck]:
     """Return disks, the ledger of one, and the check of its process, which has just started."""
     disks = QuorumDisks(1)
-    disks.ledgers[1].refused_appends = 7  # In another run.
+    disks.ledgers[1].refusals = disks.ledgers[1].refused_in_epoch = 7  # In another run.
     return disks, disks.ledgers[1], RefusalCheck(disks.ledgers[1], CONFIG)
 
 
@@ -45,6 +45,21 @@ def test_pauses_double_up_to_a_limit(count: int, request_: RaftRequest, pause_ms
         is_right = past_ms == pause_ms
         with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="refusals-pause"):
             found.sent(request_, 1000 + past_ms, None)
+
+
+def test_the_longest_pause_begins_with_the_last_refusal() -> None:
+    """There is none before the first refusal, and none after records were taken."""
+    disks, ledger, found = begun()
+    found.noted(100, None)
+    assert found.longest_pause_until_ms == 0
+    for at_ms in (1000, 3000):
+        disks.witness.refused(ledger)
+        found.noted(at_ms, None)
+        found.noted(at_ms + 500, None)
+        assert found.longest_pause_until_ms == at_ms + 16 * 300
+    disks.append((1,), 1)
+    found.noted(4000, None)
+    assert found.longest_pause_until_ms == 0
 
 
 def test_a_refusal_is_noted_as_a_request_is_sent() -> None:

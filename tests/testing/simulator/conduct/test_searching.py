@@ -102,16 +102,24 @@ def test_a_vote_and_a_leader_put_it_off() -> None:
     found.settled(UNATTACHED, 2000 + LONGEST_MS, is_idle=True)
 
 
-@pytest.mark.parametrize("reason", ["busy", "unflushed", "refused", "lost", "observer"])
+@pytest.mark.parametrize(("past_ms", "is_right"), [(LONGEST_MS, True), (LONGEST_MS + 1, False)])
+def test_a_disk_without_room_puts_an_election_off(past_ms: int, is_right: bool) -> None:
+    """Until its pause is over, and then for no longer than without one."""
+    _, found = begun()
+    found.settled(UNATTACHED, 0, is_idle=True)
+    with outcome(is_right):
+        found.settled(UNATTACHED, 4000 + past_ms, 4000, is_idle=True)
+
+
+@pytest.mark.parametrize("reason", ["busy", "unflushed", "lost", "observer"])
 def test_reasons_to_wait(reason: str) -> None:
-    """Work for the disk, records that are not durable, no room, something lost; and who is no voter never stands."""
+    """Work for the disk, records that are not durable, something lost; and who is no voter never stands."""
     disks = QuorumDisks(3)
     ledger = disks.ledgers[1]
     found = SearchCheck(ledger, QuorumConfig(election_timeout_ms=300), knows_others=True)
     found.settled(UNATTACHED, 0, is_idle=True)
     if reason == "unflushed":
         disks.append((1,), 1)
-    ledger.refused_appends = int(reason == "refused")
     ledger.is_vote_lost = reason == "lost"
     if reason == "observer":
         ledger.voter_sets = [ledger.voter_sets[0]._replace(keys=frozenset([replica_key(2)]))]

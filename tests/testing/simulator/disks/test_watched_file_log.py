@@ -2,6 +2,7 @@
 """The log in files of the simulator keeps the contract of a log, and tells its witness what the model tells it."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -24,6 +25,7 @@ from raftlog.testing.log_stories import LogStory, log_stories
 from raftlog.testing.simulator.disks.simulated_log import SimulatedLog
 from raftlog.testing.simulator.disks.watched_file_log import Watched, WatchedElectionState, WatchedFileLog
 from raftlog.testing.simulator.violation import ViolationError
+from tests.file_logs import flip
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 from tests.testing.simulator.disks.recorder import Recorder
 
@@ -132,6 +134,71 @@ def test_a_witness_is_told_of_each_append_without_room(is_leader: bool, is_slow:
     harness.files.faults.remove(full)
     append(raft_batch(first, 1), 1)
     assert [each[0] for each in harness.recorder.told].count("refused") == 2
+
+
+def _new_epoch(log: ReplicatedLog) -> None:
+    log.initialize_leader_epoch(5)
+
+
+def _roll(log: ReplicatedLog) -> None:
+    log.append_as_follower(raft_batch(log.end_offset.offset, 1, value=b"x" * 300), 1)
+
+
+def _truncate(log: ReplicatedLog) -> None:
+    log.truncate_to_end_offset(OffsetAndEpoch(2, 1))
+
+
+@pytest.mark.parametrize("refused", [_new_epoch, _roll, _truncate])
+def test_a_witness_is_told_of_all_that_a_full_disk_refuses(refused: Callable[[ReplicatedLog], None]) -> None:
+    """A new epoch, a new segment, and a truncation, whose replica holds back as after an append; once each."""
+    harness = WatchedHarness(KEEP_ALL, LogConfig(segment_size_bytes=512))
+    log = harness.log
+    for offset in range(3):
+        log.append_as_follower(raft_batch(offset, 1), 1)
+    log.flush()
+    harness.recorder.told.clear()
+    harness.files.faults.append(full := Fault(is_full=True, is_lasting=True))
+    for _ in range(2):
+        with pytest.raises(OutOfSpaceError):
+            refused(log)
+    assert [each[0] for each in harness.recorder.told] == ["refused"] * 2
+    harness.files.faults.remove(full)
+    refused(log)
+    assert [each[0] for each in harness.recorder.told].count("refused") == 2
+
+
+def test_damage_that_cannot_be_set_aside_is_a_refusal() -> None:
+    """A log in quarantine sets the damage aside before it takes records, which needs room."""
+    harness = WatchedHarness(KEEP_ALL)
+    for offset in range(3):
+        harness.log.append_as_follower(raft_batch(offset, 1), 1)
+    harness.log.flush()
+    (path,) = (path for path in harness.files.contents() if path.endswith(".log"))
+    flip(harness.files, path, len(raft_batch(0, 1)) + 70)
+    harness.reopen()
+    assert present(harness.watched.quarantine, "damage").first_bad_offset == 1
+    harness.recorder.told.clear()
+    harness.files.faults.append(Fault(is_full=True, is_lasting=True))
+    with pytest.raises(OutOfSpaceError):
+        harness.log.append_as_follower(raft_batch(1, 1), 1)
+    assert [each[0] for each in harness.recorder.told] == ["refused"]
+
+
+def test_a_cleaning_without_room_is_no_refusal() -> None:
+    """It is tried again in its time, and the replica goes on as before: nothing is told."""
+    harness = WatchedHarness(KEEP_ALL)
+    log = harness.log
+    log.append_as_follower(raft_batch(0, 1) + raft_batch(1, 1), 1)
+    log.flush()
+    log.update_high_watermark(2)
+    with present(log.create_snapshot(OffsetAndEpoch(1, 1)), "a snapshot") as writer:
+        writer.append(snapshot_bytes(OffsetAndEpoch(1, 1)))
+        writer.freeze()
+    harness.recorder.told.clear()
+    harness.files.faults.append(Fault(is_full=True, is_lasting=True))
+    with pytest.raises(OutOfSpaceError):
+        log.delete_before_snapshot(OffsetAndEpoch(1, 1))
+    assert harness.recorder.told == []
 
 
 def test_what_was_not_synced_is_not_told() -> None:

@@ -4,14 +4,14 @@
 import multiprocessing
 import random
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import pytest
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
-from raftlog.testing.simulator.choices import RecordedChoices, SeededChoices
-from raftlog.testing.simulator.fault_plan import draw_fault_plan
+from raftlog.testing.simulator.choices import ChoiceName, Deviations, RecordedChoices, SeededChoices
+from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay
 from raftlog.testing.simulator.runs.shrinking import shrink
@@ -20,35 +20,87 @@ from raftlog.testing.simulator.violation import ViolationError
 from tests.testing.simulator.planted_bugs import BUGS
 
 CRASHES: Final = 2
+BY_HAND_MS: Final = 6_500
+"""A schedule made by hand shows its bug by then."""
 
-MINIMAL: Final = {
-    # A run without faults shows it.
-    "high-watermark-back": ("high-watermark-rises", 0, 0),
-    "minority-commits": ("high-watermark-is-committed", 0, 0),
-    "unflushed-fetch": ("fetch-is-durable", 1, 0),
-    "R12-told": ("stored-before-sent", 0, 0),
-    "written-twice": ("value-once", 0, 0),
-    "told-twice": ("one-outcome", 0, 0),
-    "snapshot-without-voters": ("voter-history", 0, 0),
-    "delivered-twice": ("listener-in-order", 0, 0),
-    "delivered-early": ("listener-is-committed", 0, 0),
-    "leader-told-again": ("leader-told-once", 0, 0),
-    "leader-told-early": ("leader-told-late", 0, 0),
-    "no-pause": ("no-busy-loop", 0, 0),
-    # Two candidates at once, or two appends before one of them is committed: one time must differ.
-    "half-wins": ("one-leader-per-epoch", 0, 1),
-    "votes-again": ("one-vote-per-epoch", 0, 1),
-    "leader-told-wrong": ("leader-told-rightly", 0, 1),
-    "R-acknowledged": ("acknowledged-is-committed", 0, 1),
-    "told-when-written": ("acknowledged-is-committed", 0, 1),
-    "reads-uncommitted": ("reads-are-committed", 0, 1),
-    "told-out-of-order": ("offsets-in-order", 0, 1),
-    # One crash.
-    "epoch-back": ("epochs-rise", 0, 1),
-    # One crash, which loses records.
-    "K1-core": ("one-batch-per-offset-and-epoch", 1, 2),
+CALM: Final = {
+    "high-watermark-back": ("high-watermark-rises", 0),
+    "minority-commits": ("high-watermark-is-committed", 0),
+    "unflushed-fetch": ("fetch-is-durable", 1),
+    "R12-told": ("stored-before-sent", 0),
+    "written-twice": ("value-once", 0),
+    "told-twice": ("one-outcome", 0),
+    "snapshot-without-voters": ("voter-history", 0),
+    "delivered-twice": ("listener-in-order", 0),
+    "delivered-early": ("listener-is-committed", 0),
+    "leader-told-again": ("leader-told-once", 0),
+    "leader-told-early": ("leader-told-late", 0),
+    "no-pause": ("no-busy-loop", 0),
 }
-"""Bugs, each with the invariant that finds it, a seed, and how many choices a schedule made by hand needs."""
+"""Bugs that a run without faults shows, each with the invariant that finds it, and a seed."""
+
+PLAN: Final = FaultPlan(
+    voters=3,
+    observers=0,
+    delay_ms=3.0,
+    is_delay_even=True,
+    loss=0.03,
+    duplication=0.06,
+    cut_interval_ms=2000,
+    is_cut_one_way=True,
+    crash_interval_ms=2000,
+    armed_crashes=0.6,
+    rot=0.5,
+    pause_interval_ms=2000,
+    change_interval_ms=1500,
+    kraft_version=1,
+    upgrade_ms=0,
+    clock_error_ppm=1000,
+    sync_ms=5.0,
+    slow_sync=0.01,
+    append_interval_ms=300,
+    listeners=1,
+    listener_delay_ms=30.0,
+    snapshot_interval=40,
+    retention_bytes=0,
+    do_voters_ask_bootstrap=False,
+)
+"""Three voters, and all faults of a model of disks, one every second or two."""
+
+
+def once(*kinds: str) -> dict[ChoiceName, int | float]:
+    """Return choices that let some faults happen the first time that they can."""
+    return {ChoiceName(kind, (), 0): 1 for kind in kinds}
+
+
+TOGETHER: Final = {ChoiceName("election-timeout", (2,), 0): 0.0}
+SOON: Final = {ChoiceName("append-interval", (), 5): 5}
+BY_HAND: Final[dict[str, tuple[str, int, Deviations]]] = {
+    # Two candidates at once.
+    "half-wins": ("one-leader-per-epoch", 2, TOGETHER),
+    "votes-again": ("one-vote-per-epoch", 2, TOGETHER),
+    # Appends or a read while another append is not committed.
+    "R-acknowledged": ("acknowledged-is-committed", 1, SOON),
+    "told-when-written": ("acknowledged-is-committed", 1, SOON),
+    "told-out-of-order": ("offsets-in-order", 0, SOON),
+    "reads-uncommitted": ("reads-are-committed", 0, once("read")),
+    "R-read-fetch": ("reads-are-confirmed", 0, {ChoiceName("read", (), 2): 1}),
+    "F8-read-by-old-fetch": ("reads-are-confirmed", 0, {ChoiceName("read", (), 2): 1}),
+    # The leader crashes, and starts again; or it does so when it has records that are not durable.
+    "epoch-back": ("epochs-rise", 0, once("crash")),
+    "leader-told-wrong": ("leader-told-rightly", 0, once("crash")),
+    "F1-pre-votes-count": ("one-leader-per-epoch", 3, once("crash")),
+    "K1-core": ("one-batch-per-offset-and-epoch", 0, once("crash", "crash-armed")),
+    # The leader is cut off.
+    "K5-end": ("leaders-are-in-touch", 0, once("cut")),
+    # The operator removes the leader.
+    "K9-resigns": ("removed-leaders-resign", 2, once("change")),
+    "two-removed": ("voter-sets-overlap", 0, once("change")),
+    "R-unknown": ("failed-never", 0, once("change")),
+    # A state machine takes nothing.
+    "K20-listener": ("listeners-pause", 0, {ChoiceName("nothing-read", (1,), 1): 1}),
+}
+"""Bugs that need faults, each with the invariant that finds it, a seed, and the least choices, made by hand."""
 
 
 def crashing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,36 +189,68 @@ def test_a_violation_may_come_five_seconds_later(
     assert set(ends[1:]) == {end_ms}
 
 
-def _plainly_recorded(seed: int) -> tuple[Schedule, ViolationError]:
-    """Return a schedule on the model, without autopilots and their observers, and its violation."""
+@pytest.mark.parametrize("needed", ["none", "cut", "crash", "loss"])
+def test_the_choices_of_one_kind_are_tried_alone(needed: str) -> None:
+    """After the whole schedule and the calm one, those of which there are the fewest first, until some are enough."""
+    counts = {"loss": 40, "cut": 2, "crash": 9}
+    schedule = Schedule(PLAN, {ChoiceName(kind, (), each): 1 for kind in counts for each in range(counts[kind])})
+    violation, tried = ViolationError("test", "fails"), list[Counter[str]]()
+
+    def run(candidate: Schedule, end_ms: int | None = None) -> tuple[Schedule, ScheduleOutcome]:
+        tried.append(Counter(each.kind for each in candidate.deviations))
+        is_found = needed == "none" or ChoiceName(needed, (), 1) in candidate.deviations
+        return candidate, attrs.evolve(calm, violation=violation if is_found else None)
+
+    calm = replay(Schedule(PLAN), 0)[1]
+    shrunk = shrink(schedule, violation, run=run)
+    order = [Counter(counts), Counter(), *(Counter({kind: counts[kind]}) for kind in ("cut", "crash", "loss"))]
+    at = 2 if needed == "none" else 3 + ["cut", "crash", "loss"].index(needed)
+    assert tried[:at] == order[:at]
+    assert set(shrunk.schedule.deviations) == (set() if needed == "none" else {ChoiceName(needed, (), 1)})
+
+
+def _recorded(plan: FaultPlan | None, seed: int) -> tuple[Schedule, ViolationError]:
+    """Return the schedule of a plan, or else of a drawn one on the model without autopilots, and its violation."""
     chance = random.Random(seed)
-    plan = draw_fault_plan(chance)
+    plan = plan or draw_fault_plan(chance)
     choices = RecordedChoices(SeededChoices(chance))
     violation = Simulation(choices, plan).run().violation
     assert violation is not None
     return Schedule(plan, choices.deviations), violation
 
 
-def _shrunk_with(bug: str) -> tuple[str, bool, int, int]:
-    """Plant a bug in this process, and return its name, whether the run without faults shows it, and the counts."""
-    invariant, seed, _ = MINIMAL[bug]
+def _shrunk_with(bug: str) -> tuple[str, int, int]:
+    """Plant a bug in this process, and return its name, how many choices it takes shrunk, and by hand.
+
+    Those by hand are enough, and none of them can be left out.
+    """
     BUGS[bug].plant()
-    schedule, violation = _plainly_recorded(seed)
-    assert violation.invariant == invariant
-    shrunk = shrink(schedule, violation)
-    calm: Any = replay(attrs.evolve(shrunk.schedule, deviations={}))[1].violation
-    is_calm_enough = calm is not None and calm.invariant == invariant
-    return bug, is_calm_enough, shrunk.schedule.deviation_count, schedule.deviation_count
+    if bug in CALM:
+        invariant, seed = CALM[bug]
+        (schedule, violation), by_hand = _recorded(None, seed), Schedule(PLAN)
+    else:
+        invariant, seed, deviations = BY_HAND[bug]
+        (schedule, violation), by_hand = _recorded(PLAN, seed), Schedule(PLAN, deviations)
+    assert violation.invariant == invariant, bug
+    if by_hand.deviations:
+        assert _found(by_hand) == invariant, bug
+        for name in by_hand.deviations:
+            left = {each: value for each, value in by_hand.deviations.items() if each != name}
+            assert _found(attrs.evolve(by_hand, deviations=left)) != invariant, (bug, name)
+    return bug, shrink(schedule, violation).schedule.deviation_count, by_hand.deviation_count
+
+
+def _found(schedule: Schedule) -> str | None:
+    violation = replay(schedule, BY_HAND_MS)[1].violation
+    return None if violation is None else violation.invariant
 
 
 @pytest.mark.slow
 def test_shrunk_schedules_are_nearly_as_small_as_those_made_by_hand() -> None:
-    """For each of 21 planted bugs at most twice the choices are left; the smallest need none."""
+    """At most twice the choices are left, for each of 12 planted bugs that need none, and of 17 that need some."""
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-        shrunk = {bug: numbers for bug, *numbers in pool.map(_shrunk_with, MINIMAL, chunksize=1)}
-    assert len(shrunk) >= 20
-    for bug, (_, _, minimal) in MINIMAL.items():
-        is_calm_enough, left, before = shrunk[bug]
+        shrunk = pool.map(_shrunk_with, [*CALM, *BY_HAND], chunksize=1)
+    assert (len(CALM), len(BY_HAND)) == (12, 17)
+    for bug, left, minimal in shrunk:
         assert left <= 2 * minimal, bug
-        assert is_calm_enough == (minimal == 0), bug
-        assert left <= before
+        assert (minimal == 0) == (bug in CALM), bug

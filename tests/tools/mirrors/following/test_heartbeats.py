@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from raftlog.records.messages.mirrors.mirror_records import HeartbeatKey
 from raftlog.records.rules import Severity
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.following import StoredHeartbeat, heartbeat_gaps
+from raftlog.tools.mirrors.following import FlowSpan, StoredHeartbeat, flow_spans, heartbeat_gaps
 from tests.records.messages.mirrors.mirror_corpus import A, B
 from tests.tools.mirrors.following.mirror_groups import corpus_heartbeats
 
@@ -149,3 +149,11 @@ def test_real_heartbeats_have_a_gap_only_if_some_are_taken(
         assert found.subject == f"{flow.source_cluster_alias} -> {flow.target_cluster_alias}"
         assert (found.since_ms, found.until_ms) == (whole[first - 1].timestamp_ms, whole[first + 3].timestamp_ms)
         assert heartbeat_gaps(left, missing=[OffsetRange(first, first + 3)]) == ()
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=9), st.lists(st.integers(0, 10**6), max_size=9))
+def test_a_span_covers_all_heartbeats_of_a_flow(there: list[int], back: list[int]) -> None:
+    """Each flow has one, from its earliest heartbeat to its latest, in whatever order they are."""
+    found = flow_spans([*stored(there), *stored(back, BA)])
+    expected = [("A -> B", there), ("B -> A", back)]
+    assert found == tuple(FlowSpan(flow, min(times), max(times), len(times)) for flow, times in expected if times)

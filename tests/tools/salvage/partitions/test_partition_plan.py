@@ -90,7 +90,7 @@ def _members(plan: dict[str, Any], place: tuple[str, ...]) -> dict[str, Any]:
     return plan
 
 
-@each_failure
+@each_failure  # The slow ones: everywhere.
 def test_a_failure_at_any_operation_leaves_nothing(
     failure: Failure, exit_code: int, stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog verify-mirror`` with several replicas, with topics that were made anew, and with retention in a hurry."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raftlog.records.batches.record import Record, RecordView
+from tests.tools.console import Outcome, run
+from tests.tools.mirrors.changed_mirror import MIRROR, Entry, copied, rewrite
+from tests.tools.mirrors.recreated_topics import outrun_by_retention, recreate_orders
+from tests.tools.mirrors.test_verify_mirror import found, in_other_order, verified, with_change
+
+
+def pair_of(outcome: Outcome, topic: str, partition: int = 0) -> dict[str, object]:
+    """The line of a pair."""
+    name = {"topic": topic, "partition": partition}
+    (line,) = [line for line in outcome.of_kind("pair") if line["source"] == name]
+    return line
+
+
+def second_replica(source: Path, most: int) -> Path:
+    """Another node of the source cluster, which has one partition, up to an offset."""
+    other = source.with_name("n3")
+    shutil.copytree(source / "orders-0", other / "orders-0")
+    shutil.copy(source / "meta.properties", other)
+    rewrite(other / "orders-0", lambda records: enumerate(records[:most]), producer_id=-1)
+    return other
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_replica_that_reaches_furthest_is_named(first: bool, tmp_path: Path) -> None:
+    """In text and for programs, with the others, whichever comes first on the command line."""
+    source, target = copied(tmp_path)
+    rewrite(source / "orders-0", enumerate, producer_id=-1)
+    other = second_replica(source, 200)
+    sources = (source, other) if first else (other, source)
+    outcome = verified(sources[0], target, "--source", str(sources[1]))
+    assert (outcome.exit_code, found(outcome), outcome.messages) == (0, [], "")
+    pair = pair_of(outcome, "orders")
+    reason = "of 2 replicas, it reaches furthest: it ends at offset 320 of epoch 0"
+    passed = [{"directory": str(other / "orders-0"), "reason": "it ends at offset 200 of epoch 0"}]
+    assert pair["source_replica"] == {"directory": str(source / "orders-0"), "reason": reason, "not_compared": passed}
+    alone = {"directory": str(target / "A.orders-0"), "reason": "it is the only replica here", "not_compared": []}
+    assert (pair["target_replica"], pair["compared"]) == (alone, 320)
+    outcome = run("verify-mirror", "--source", source, "--source", other, "--target", target)
+    assert (
+        f"\n  source replica {source / 'orders-0'}: {reason}\n    not {other / 'orders-0'}: it ends at" in outcome.text
+    )
+
+
+def test_a_replica_that_is_whole_comes_before_a_damaged_one(tmp_path: Path) -> None:
+    """All is compared then; without it, the damaged records are unverifiable, and the audit's finding stands beside."""
+    source, target = copied(tmp_path)
+    rewrite(source / "orders-0", enumerate, producer_id=-1)
+    other = second_replica(source, 320)
+    (log,) = (source / "orders-0").glob("*.log")
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    outcome = verified(source, target, "--source", str(other))
+    pair = pair_of(outcome, "orders")
+    assert (outcome.exit_code, found(outcome), pair["compared"], pair["unverifiable"]) == (0, [], 320, 0)
+    outcome = verified(source, target)
+    assert "[batch-crc]" in outcome.messages
+    pair = pair_of(outcome, "orders")
+    assert (outcome.exit_code, found(outcome), pair["compared"], pair["unverifiable"]) == (2, [], 300, 20)
+
+
+def test_a_topic_that_was_made_anew_is_one_loss(tmp_path: Path) -> None:
+    """The metadata say so, though MirrorMaker has written nothing since; its syncs are those of the former topic."""
+    source, target = copied(tmp_path)
+    recreate_orders(source, 50)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (
+        2,
+        [("mirror.source-recreated", 0, 0), ("mirror.source-recreated", 0, 0)],
+    )
+    (line, _) = [line for line in outcome.of_kind("finding") if line["severity"] == "data-loss"]
+    assert (line["target"]["end_offset"], line["source"]["end_offset"]) == (320, 320)
+    assert ": its topic id was " in line["reason"]
+    assert line["reason"].endswith(", and is AAAAAAAAAAAAAAAAAKvN7w since 2026-11-21T22:26:40.000Z")
+
+
+def test_a_log_of_another_topic_id_is_told(tmp_path: Path) -> None:
+    """The metadata have another id than the log that is compared: the topic of that id has other records."""
+    source, target = copied(tmp_path)
+    kept = tmp_path / "kept"
+    shutil.copytree(source / "orders-0", kept)
+    recreate_orders(source, 50)
+    shutil.rmtree(source / "orders-0")
+    shutil.copytree(kept, source / "orders-0")
+    outcome = verified(source, target)
+    lost = [line for line in outcome.of_kind("finding") if line["rule"] == "mirror.source-recreated"]
+    assert [line["source"]["partition"] for line in lost] == [0, 1]
+    assert "orders-0 is a log of topic id" in lost[0]["reason"]
+
+
+def test_what_retention_removed_before_it_was_mirrored_is_lost(tmp_path: Path) -> None:
+    """Only the syncs show it: neither log has a gap. Without the source's metadata, compaction may explain it."""
+    source, target = copied(tmp_path)
+    outrun_by_retention(source, target)
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.lost", 100, 100)])
+    (line,) = [line for line in outcome.of_kind("finding") if line["severity"] == "data-loss"]
+    assert line["reason"] == (
+        "the task passed over offsets 100 to 199 of orders-0 before it mirrored to offset 100 of A.orders-0: its offset"
+        " was out of range, since retention had removed them before they were mirrored"
+    )
+    shutil.rmtree(source / "__cluster_metadata-0")
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (3, [("mirror.lost", 100, 100)])
+
+
+def test_transforms_make_changes_suspicious(tmp_path: Path) -> None:
+    """What the connector's configuration explains is not damage: a change, and another order; a loss stays one."""
+    source, target = copied(tmp_path)
+
+    def configured(records: list[RecordView]) -> Iterator[Entry]:
+        for each in records:
+            value = json.loads(each.value or b"null")
+            if (each.key or b"").startswith(b"connector-MirrorSourceConnector") and value:
+                value["properties"]["transforms"] = "mask"
+            yield each.offset, Record(each.offset, each.timestamp, each.key, json.dumps(value).encode())
+
+    rewrite(target / "mm2-configs.A.internal-0", configured)
+    rewrite(target / "A.orders-0", with_change(150, value=b"masked"))
+    rewrite(target / "A.orders-1", in_other_order(100))
+    outcome = verified(source, target)
+    rules = [rule for rule, *_ in found(outcome)]
+    assert (outcome.exit_code, rules) == (3, ["mirror.changed", "mirror.reordered"])
+    rewrite(target / "A.orders-1", lambda records: enumerate(records[:100]))
+    assert verified(source, target).exit_code == 2
+    assert verified(MIRROR / "n1", target).of_kind("flow")[0]["has_transforms"] is True
