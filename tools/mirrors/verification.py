@@ -26,11 +26,12 @@ from raftlog.tools.mirrors.following import (
     heartbeat_gaps,
 )
 from raftlog.tools.mirrors.holes import find_holes
+from raftlog.tools.mirrors.naming import configured_policy
 from raftlog.tools.mirrors.pair_findings import PairFinding, findings_of
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
-from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs
+from raftlog.tools.mirrors.pairing import MirrorPair, find_one_sided, find_pairs
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
-from raftlog.tools.mirrors.reading.flow import find_progress
+from raftlog.tools.mirrors.reading.flow import find_configs, find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
 from raftlog.tools.spark.rows.options import TopicPartition
@@ -85,7 +86,7 @@ class MirrorVerification:
             yield self._report(pair)
 
     def flow_findings(self) -> Iterator[MirrorFinding]:
-        """Yield the gaps of heartbeats, the cycles, and the topics without a mirror or a source.
+        """Yield the gaps of heartbeats, the cycles, and the topics and partitions without a mirror or a source.
 
         Raises:
             StorageError: a segment cannot be read.
@@ -94,6 +95,17 @@ class MirrorVerification:
         for topic in (_HEARTBEATS, self._flow.policy.format_remote_topic(self._flow.aliases[0], _HEARTBEATS)):
             heartbeats, missing = find_heartbeats(self._target, topic)
             yield from heartbeat_gaps(heartbeats, interval_ms, missing)
+        unpaired = list(self._topic_findings())
+        yield from unpaired
+        told = {each.subject for each in unpaired}
+        topics = self._source.topics, self._target.topics
+        for each in find_one_sided(*topics, self._flow.policy, self._flow.aliases[0], self._flow.syncs.syncs):
+            mirror = self._flow.policy.format_remote_topic(self._flow.aliases[0], each.subject)
+            if not told & {each.subject, mirror}:
+                yield each
+
+    def _topic_findings(self) -> Iterator[MirrorFinding]:
+        """Yield what the metadata of both clusters say of their topics, if they are here."""
         topics = [
             ClusterTopics(
                 alias, {name: len(tables.partitions[topic_id]) for name, topic_id in tables.topic_ids.items()}
@@ -106,9 +118,18 @@ class MirrorVerification:
         topic_filter = self._flow.config.topic_filter if self._flow.config else None
         flow = MirrorFlow(*self._flow.aliases, self._flow.policy, topic_filter)
         source, target = topics
-        yield from find_cycles(source, target, self._flow.policy, [flow])
+        yield from find_cycles(source, target, self._flow.policy, [flow, *self._flows_back()])
         mirrored = {topic for topic, _ in (*self._flow.syncs.syncs, *self._progress)}
         yield from find_unpaired(source, target, flow, mirrored)
+
+    def _flows_back(self) -> Iterator[MirrorFlow]:
+        """Yield the flow from the target to the source, if it is configured and enabled."""
+        configs, problems = find_configs(self._source)
+        self.problems += problems
+        for each in configs:
+            if (each.target_alias, each.source_alias) == self._flow.aliases and each.is_enabled:
+                policy = configured_policy(each.properties, self._flow.policy.kafka_level, self._flow.aliases)
+                yield MirrorFlow(each.source_alias, each.target_alias, policy, each.topic_filter)
 
     # One pair
 

@@ -13,7 +13,7 @@ from raftlog.tools.mirrors.naming import configured_policy
 from raftlog.tools.mirrors.naming_options import add_policy_options, policy_properties
 from raftlog.tools.mirrors.pair_report import FlowReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
-from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
+from raftlog.tools.mirrors.reading.flow import FoundConfig, check_clusters, find_configs, find_syncs, said
 from raftlog.tools.mirrors.reading.metadata import read_tables
 from raftlog.tools.mirrors.verification import MirrorVerification
 from raftlog.tools.terminal.argument_parser import Parser
@@ -64,6 +64,8 @@ def make_parser() -> Parser:
 
 def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     source, target = Cluster(given.source), Cluster(given.target)
+    tables = read_tables(given.source), read_tables(given.target)
+    check_clusters(source, target, tables)
     configs, problems = find_configs(target)
     config = _config(given, configs)
     aliases = _aliases(given, config)
@@ -74,7 +76,7 @@ def _facts(given: argparse.Namespace, tally: Tally) -> Iterator[Fact]:
     syncs = find_syncs(source, target, policy, aliases, is_on_target=is_on_target)
     flow = FlowReport(aliases, policy, config, syncs, _reads_committed(given, config))
     yield flow_fact(flow)
-    verification = MirrorVerification(source, target, flow, read_tables(given.source), read_tables(given.target))
+    verification = MirrorVerification(source, target, flow, *tables)
     verification.problems += problems
     reports = []
     for report in verification.pairs():
@@ -112,8 +114,12 @@ def _config(given: argparse.Namespace, configs: Sequence[FoundConfig]) -> FoundC
 
 
 def _aliases(given: argparse.Namespace, config: FoundConfig | None) -> tuple[str, str]:
-    source = given.source_alias or (config.source_alias if config else None)
-    target = given.target_alias or (config.target_alias if config else None)
+    source, target = given.source_alias, given.target_alias
+    if config is not None:
+        source = config.source_alias if source is None else source
+        target = config.target_alias if target is None else target
+    if "" in (source, target):
+        raise NamingPolicyError("an alias is empty")
     if source is None or target is None:
         raise MirrorFlowError(
             "the target has no configuration of MirrorMaker (mm2-configs.*.internal): say --source-alias and"

@@ -9,10 +9,11 @@ import attrs
 import numpy as np
 
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
+from raftlog.tools.mirrors.comparing.displaced import with_displaced
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.comparing.lockstep import equal_count, first_rows, offset_after, row_count, skipped
-from raftlog.tools.mirrors.comparing.rows import ABORTED, DigestRows, Places, RowReader
+from raftlog.tools.mirrors.comparing.rows import ABORTED, UNKNOWN, DigestRows, Places, RowReader
 from raftlog.tools.mirrors.comparing.stretches import STRICT, Ends, MirrorStretch, tell_apart
 from raftlog.tools.mirrors.comparing.window_sums import sum_windows
 
@@ -119,11 +120,16 @@ class Course:
             yield each.without_aborted() if self._reads_committed else each
 
     def _target_rows(self, place: OffsetRange) -> Iterator[DigestRows]:
-        return self._target.read(place.start, place.end)
+        for each in self._target.read(place.start, place.end):
+            yield each.without_aborted()  # A worker with exactly-once support has mirrored them again.
 
     def source_count(self, place: OffsetRange) -> int:
         """Return how many records of the source, as the task reads it, are in a range."""
         return row_count(self._source_rows(place)) if place.offset_count else 0
+
+    def _known_count(self, place: OffsetRange) -> int:
+        """Return how many records of a range of the source can be read."""
+        return sum(int((each.flags & UNKNOWN == 0).sum()) for each in self._source_rows(place))
 
     def left_out(self, place: OffsetRange) -> int:
         """Return how many records of a range of the source the task leaves out."""
@@ -218,11 +224,12 @@ class Course:
                     end = self._offset_after(stretch.source_place, len(stretch.source) - found.left_over)
         log_start = self._sections[0].source.start
         start = self._offset_after(OffsetRange(log_start, end), before)
-        if before and self._target.start_offset == 0:
-            late = MirrorDifference(MirrorFault.LATE_START, OffsetRange(log_start, start), OffsetRange(0, 0), before)
+        known = self._known_count(OffsetRange(log_start, start)) if before and self._target.start_offset == 0 else 0
+        if known:
+            late = MirrorDifference(MirrorFault.LATE_START, OffsetRange(log_start, start), OffsetRange(0, 0), known)
             differences.append(late)
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
-        differences = list(self._with_copies(differences))
+        differences = list(with_displaced(differences, self._source_rows, self._target_rows))
         kept = tuple(places) if keeps_places else ()
         return CourseResult(
             tuple(differences), wrong, OffsetRange(start, end), target, before, compared, unverifiable, kept
@@ -236,19 +243,6 @@ class Course:
         if section.sync is None:  # It is aligned at its end.
             return upstream[len(upstream) - section.count :], downstream[len(downstream) - section.count :]
         return upstream[: section.count], downstream[: section.count]
-
-    def _with_copies(self, differences: Sequence[MirrorDifference]) -> Iterator[MirrorDifference]:
-        """Yield the differences, where what looks foreign is a copy if the source has an equal record before it."""
-        foreign = [each for each in differences if each.kind is MirrorFault.FOREIGN and each.is_exact]
-        contents = {each: DigestRows.joined(self._target_rows(each.target)).digests[:1] for each in foreign}
-        copies = set()
-        if foreign:
-            for rows in self._source_rows(OffsetRange(0, max(each.source.start for each in foreign))):
-                for each in foreign:
-                    if (rows.between(0, each.source.start).digests == contents[each]).all(axis=1).any():
-                        copies.add(each)
-        for each in differences:
-            yield attrs.evolve(each, kind=MirrorFault.DUPLICATE) if each in copies else each
 
     def _offset_after(self, place: OffsetRange, count: int) -> int:
         """Return the offset of the first record of the source in a range that comes after so many others."""

@@ -5,26 +5,42 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from raftlog.tools.mirrors.comparing.rows import UNKNOWN, DigestRows
+from raftlog.tools.mirrors.comparing.rows import UNKNOWN, Bools, DigestRows
 
 
 def equal_count(left: Iterable[DigestRows], right: Iterable[DigestRows]) -> int:
     """Return how many records are equal, from the first ones of both on; an unknown one is equal to none."""
+    count = 0
+    for are_equal in _compared(left, right):
+        different = np.flatnonzero(~are_equal)
+        if len(different):
+            return count + int(different[0])
+        count += len(are_equal)
+    return count
+
+
+def equal_tail_count(left: Iterable[DigestRows], right: Iterable[DigestRows]) -> int:
+    """Return how many records are equal at the end of two logs of one size; an unknown one is equal to none."""
+    count = 0
+    for are_equal in _compared(left, right):
+        different = np.flatnonzero(~are_equal)
+        count = len(are_equal) - int(different[-1]) - 1 if len(different) else count + len(are_equal)
+    return count
+
+
+def _compared(left: Iterable[DigestRows], right: Iterable[DigestRows]) -> Iterator[Bools]:
+    """Yield which records are equal, a moderate number at a time, up to the end of the shorter log."""
     ours, theirs = iter(left), iter(right)
     mine, other = DigestRows.none(), DigestRows.none()
-    count = 0
     while True:
         mine = mine if len(mine) else next((each for each in ours if len(each)), mine)
         other = other if len(other) else next((each for each in theirs if len(each)), other)
         size = min(len(mine), len(other))
         if not size:
-            return count
-        differs = (mine.digests[:size] != other.digests[:size]).any(axis=1)
-        differs |= (mine.flags[:size] | other.flags[:size]) & UNKNOWN != 0
-        first = np.flatnonzero(differs)
-        if len(first):
-            return count + int(first[0])
-        count += size
+            return
+        are_equal: Bools = (mine.digests[:size] == other.digests[:size]).all(axis=1)
+        are_equal &= (mine.flags[:size] | other.flags[:size]) & UNKNOWN == 0
+        yield are_equal
         mine, other = mine.rows(size, len(mine)), other.rows(size, len(other))
 
 

@@ -6,7 +6,8 @@ are not is told apart record by record. Before the first sync and after the last
 sync on. Where another task has gone on, the rest of what the former one has mirrored is compared first.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -14,8 +15,8 @@ import attrs
 from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseResult
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
-from raftlog.tools.mirrors.comparing.lockstep import equal_count, row_count
-from raftlog.tools.mirrors.comparing.rows import Places, RowReader
+from raftlog.tools.mirrors.comparing.lockstep import equal_count, equal_tail_count, offset_after, row_count, skipped
+from raftlog.tools.mirrors.comparing.rows import DigestRows, Places, RowReader
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
@@ -111,19 +112,22 @@ class _PairComparison:
         self._wrong = len(bad)
         self._equal = self._unverifiable = 0
         self._counts = PairCounts()
+        self._is_compared = False  # Until a lifetime has a sync of which neither log has lost the record.
         self._frontier = source.start_offset
         """The offset after the last record of the source that a lifetime has mirrored."""
 
     def result(self) -> PairResult:
-        valid = self._of_these_topics()
+        valid = self._with_begins(self._of_these_topics())
         for number, lifetime in enumerate(valid):
             is_last = number == len(valid) - 1
-            end = self._target.end_offset if is_last else valid[number + 1].first.downstream
+            end = (
+                self._target.end_offset if is_last else (valid[number + 1].begin or valid[number + 1].first).downstream
+            )
             self._compare_lifetime(lifetime, end, is_first=number == 0, is_last=is_last)
         lost = sum(each.count for each in self._differences if each.kind is MirrorFault.LOST)
         self._differences = [each for each in self._differences if not self._was_shortened(each, lost)]
         rest = row_count(self._source.read(self._frontier, self._source.end_offset))
-        self._counts += PairCounts(lag=rest) if valid else PairCounts(unverifiable=rest)
+        self._counts += PairCounts(lag=rest) if self._is_compared else PairCounts(unverifiable=rest)
         return PairResult(
             tuple(sorted(self._differences, key=lambda each: (each.target, each.source, each.kind.value))),
             self._counts,
@@ -134,6 +138,61 @@ class _PairComparison:
             self._frontier,
             tuple(self._places),
         )
+
+    def _with_begins(self, lifetimes: Sequence[Lifetime]) -> list[Lifetime]:
+        """Return lifetimes, where those that have mirrored records before their first sync have a begin."""
+        found = list(self._with_former(lifetimes[0])) if lifetimes else []
+        for before, each in itertools.pairwise(lifetimes):
+            found.append(attrs.evolve(each, begin=self._begin(before.last, each.first)))
+        return found
+
+    def _with_former(self, lifetime: Lifetime) -> Iterator[Lifetime]:
+        """Yield the first lifetime, after one of which no sync is left if that explains all that is before it."""
+        first = lifetime.first
+        ours = row_count(self._read(self._source.start_offset, first.upstream))
+        theirs = row_count(self._read_target(self._target.start_offset, first.downstream))
+        if theirs > ours and self._source.start_offset == self._target.start_offset == 0 and self._holds(first):
+            upstream = offset_after(self._read(0, first.upstream), 0, first.upstream)
+            downstream = offset_after(self._read_target(0, first.downstream), 0, first.downstream)
+            former = attrs.evolve(first, upstream=upstream, downstream=downstream)
+            begin = self._begin(former, first)
+            start = first.downstream if begin is None else begin.downstream
+            source = self._read(former.upstream, self._source.end_offset)
+            between = list(self._read_target(former.downstream, start))
+            if 0 < row_count(between) == equal_count(source, between):
+                yield Lifetime((), begin=former)
+                lifetime = attrs.evolve(lifetime, begin=begin)
+        yield lifetime
+
+    def _begin(self, last: Sync, first: Sync) -> Sync | None:
+        """Return where a lifetime began, if that was before its first sync; by the last sync before it."""
+        equal = equal_count(self._read(last.upstream, self._source.end_offset), self._between(last, first))
+        rest = row_count(self._between(last, first)) - equal
+        before = row_count(self._read(self._source.start_offset, first.upstream))
+        size = min(rest, before)
+        if not size or not self._is_here(last):
+            return None
+        tail = equal_tail_count(
+            skipped(self._read(self._source.start_offset, first.upstream), before - size),
+            skipped(self._between(last, first), equal + rest - size),
+        )
+        if not tail:
+            return None
+        upstream = offset_after(self._read(self._source.start_offset, first.upstream), before - tail, first.upstream)
+        downstream = offset_after(self._between(last, first), equal + rest - tail, first.downstream)
+        return attrs.evolve(first, upstream=upstream, downstream=downstream)
+
+    def _between(self, last: Sync, first: Sync) -> Iterator[DigestRows]:
+        return self._read_target(last.downstream, first.downstream)
+
+    def _read_target(self, start: int, end: int) -> Iterator[DigestRows]:
+        for each in self._target.read(start, end):
+            yield each.without_aborted()
+
+    def _read(self, start: int, end: int) -> Iterator[DigestRows]:
+        """Read the source as the task does, if that is known."""
+        for each in self._source.read(start, end):
+            yield each.without_aborted() if self._reads_committed else each
 
     def _was_shortened(self, each: MirrorDifference, lost: int) -> bool:
         """Whether a sync is past the target's end because records before it were taken out since."""
@@ -195,13 +254,15 @@ class _PairComparison:
     def _compare_lifetime(self, lifetime: Lifetime, target_end: int, *, is_first: bool, is_last: bool) -> None:
         syncs = [each for each in lifetime.syncs if self._is_here(each)]
         self._unverifiable += len(lifetime.syncs) - len(syncs)
-        if not syncs:
+        named = [*([lifetime.begin] if lifetime.begin else []), *syncs]
+        if not named:
             return
+        self._is_compared = True
         bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=self._mirrored_end if is_last else 0)
-        course = Course(self._source, self._target, syncs, bounds, reads_committed=bool(self._reads_committed))
+        course = Course(self._source, self._target, named, bounds, reads_committed=bool(self._reads_committed))
         result = course.result(keeps_places=self._keeps_places)
         if result.differences and self._source.has_aborted and self._reads_committed is None:
-            other = Course(self._source, self._target, syncs, bounds, reads_committed=True)
+            other = Course(self._source, self._target, named, bounds, reads_committed=True)
             committed = other.result(keeps_places=self._keeps_places)
             if _faults(committed) < _faults(result):
                 course, result = other, committed

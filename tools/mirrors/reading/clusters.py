@@ -120,6 +120,13 @@ class Cluster:
             topics.setdefault(topic, []).append(number)
         self.topics: Mapping[str, Sequence[int]] = topics
 
+    @property
+    def segment_paths(self) -> frozenset[str]:
+        """The paths of all segments, of all replicas."""
+        return frozenset(
+            segment.path for replicas in self._replicas.values() for each in replicas for segment in each.segments
+        )
+
     def log(self, topic: str, partition: int) -> PartitionLog | None:
         """Return the replica of a partition that reaches furthest: by epoch, then by offset; None if none is here.
 
