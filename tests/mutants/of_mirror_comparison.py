@@ -3,12 +3,14 @@
 
 from typing import Any, Final
 
-from raftlog.tools.mirrors.comparing import alignment, course, lifetimes, pair, stretches, window_sums
-from raftlog.tools.mirrors.reading import log_rows
+from raftlog.tools.mirrors import pairing
+from raftlog.tools.mirrors.comparing import alignment, course, displaced, edits, lifetimes, pair, stretches, window_sums
+from raftlog.tools.mirrors.reading import flow, log_rows
 from tests.mutants.planting import Mutant, instead, swapped
 
 _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
+_BAD: Final = "tests/tools/mirrors/test_bad_mirrors.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
 
@@ -24,12 +26,37 @@ def _greedy(right: Any) -> Any:
     return lambda left, right_, named: right(left, right_, [])
 
 
-def _foreign_all(_self: Any, differences: Any) -> Any:
+def _as_they_are(differences: Any, *_: Any) -> Any:
     return iter(differences)
 
 
 def _never(*_: Any, **__: Any) -> bool:
     return False
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _nothing_found(*_: Any) -> Any:
+    return iter(())
+
+
+def _known_ones(left: Any, right: Any, *, is_start_free: bool, is_adjacent: bool) -> Any:
+    found = edits.find_edits(left, right, is_start_free=is_start_free)
+    return None if found is None else (found, alignment._fault_sum(found))
+
+
+def _always_compared(right: Any) -> Any:
+    def compare(self: Any, *arguments: Any, **options: Any) -> None:
+        self._is_compared = True
+        right(self, *arguments, **options)
+
+    return compare
+
+
+def _all_of_target(_right: Any) -> Any:
+    return lambda self, place: self._target.read(place.start, place.end)
 
 
 def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
@@ -62,7 +89,21 @@ MUTANTS: Final = (
         "R-mirror-copy",
         "a record that the source has had before is a copy, and not foreign",
         "KIP-382",
-        instead(course.Course, "_with_copies", _foreign_all),
+        instead(displaced, "_with_copies", _as_they_are),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-moved",
+        "a record that is lost in one window, and comes in another one, has moved",
+        "KIP-382",
+        instead(displaced, "_with_moved", _as_they_are),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-past",
+        "syncs past the end of a target that was made anew were true of the former one",
+        "MirrorSourceTask",
+        instead(lifetimes, "_is_of_former_target", _never),
         (_PLANTED,),
     ),
     Mutant(
@@ -92,6 +133,48 @@ MUTANTS: Final = (
         "MirrorSourceTask",
         instead(pair._PairComparison, "_is_recreated", _never),
         (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-begin",
+        "a task may have mirrored records before the first of its syncs that is left",
+        "OffsetSyncWriter",
+        instead(pair._PairComparison, "_begin", _nothing),
+        (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-compacted",
+        "a record of the source that was compacted away before it was mirrored is not missing",
+        "LogCleaner",
+        instead(alignment, "_least_edits", _known_ones),
+        (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-lag",
+        "what comes after syncs whose records are all gone is not verified, and is not lag",
+        "MirrorSourceTask",
+        swapped(pair._PairComparison, "_compare_lifetime", _always_compared),
+        (f"{_BAD}::test_a_log_above_all_syncs_is_not_verified",),
+    ),
+    Mutant(
+        "R-mirror-one-sided",
+        "a partition whose mirror is not here is told",
+        "MirrorSourceConnector",
+        instead(pairing, "find_one_sided", _nothing_found),
+        (_BAD,),
+    ),
+    Mutant(
+        "R-mirror-twice",
+        "one cluster is no mirror of itself",
+        "MirrorSourceConnector",
+        instead(flow, "check_clusters", _nothing),
+        (_BAD,),
+    ),
+    Mutant(
+        "R-mirror-aborted-target",
+        "aborted records of the target were mirrored again",
+        "KIP-618",
+        swapped(course.Course, "_target_rows", _all_of_target),
+        (_BAD,),
     ),
     Mutant(
         "R-mirror-hole",
