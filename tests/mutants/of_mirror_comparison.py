@@ -3,9 +3,11 @@
 
 from typing import Any, Final
 
+from raftlog.tools.mirrors import pairing
 from raftlog.tools.mirrors.comparing import (
     alignment,
-    course,
+    displaced,
+    edits,
     lifetimes,
     log_sums,
     log_view,
@@ -16,7 +18,7 @@ from raftlog.tools.mirrors.comparing import (
 )
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES
 from raftlog.tools.mirrors.on_spark import spark_summer
-from raftlog.tools.mirrors.reading import log_reading, log_rows, replica_choice
+from raftlog.tools.mirrors.reading import flow, log_reading, log_rows, replica_choice
 from tests.mutants.planting import Mutant, instead, swapped
 
 _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
@@ -26,6 +28,7 @@ _PARTS: Final = "tests/tools/mirrors/on_spark/test_spark_summer.py"
 _RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
 _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
 _SAME: Final = "tests/tools/mirrors/comparing/test_same_offsets.py"
+_BAD: Final = "tests/tools/mirrors/test_bad_mirrors.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
 
@@ -41,7 +44,7 @@ def _greedy(right: Any) -> Any:
     return lambda left, right_, named: right(left, right_, [])
 
 
-def _foreign_all(_self: Any, differences: Any) -> Any:
+def _as_they_are(differences: Any, *_: Any) -> Any:
     return iter(differences)
 
 
@@ -65,8 +68,25 @@ def _as_given(_self: Any, syncs: Any, _made_anew: Any) -> Any:
     return list(syncs)
 
 
-def _nothing_passed_over(_self: Any, _lifetime: Any) -> Any:
-    return iter(())
+def _none(*_: Any) -> None:
+    return None
+
+
+def _known_ones(left: Any, right: Any, *, is_start_free: bool, is_adjacent: bool) -> Any:
+    found = edits.find_edits(left, right, is_start_free=is_start_free)
+    return None if found is None else (found, alignment._fault_sum(found))
+
+
+def _always_compared(right: Any) -> Any:
+    def compare(self: Any, *arguments: Any, **options: Any) -> None:
+        self._is_compared = True
+        right(self, *arguments, **options)
+
+    return compare
+
+
+def _all_of_target(target: Any, **_: Any) -> Any:
+    return target.all
 
 
 def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
@@ -115,7 +135,7 @@ MUTANTS: Final = (
         "R-mirror-passed",
         "what retention removed before it was mirrored is lost, though neither log has a gap",
         "MirrorSourceTask",
-        instead(pair._PairComparison, "_passed_over", _nothing_passed_over),
+        instead(pair._PairComparison, "_passed_over", _nothing),
         (_RESETS,),
     ),
     Mutant(
@@ -143,7 +163,21 @@ MUTANTS: Final = (
         "R-mirror-copy",
         "a record that the source has had before is a copy, and not foreign",
         "KIP-382",
-        instead(course.Course, "_with_copies", _foreign_all),
+        instead(displaced, "_with_copies", _as_they_are),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-moved",
+        "a record that is lost in one window, and comes in another one, has moved",
+        "KIP-382",
+        instead(displaced, "_with_moved", _as_they_are),
+        (_PLANTED,),
+    ),
+    Mutant(
+        "R-mirror-past",
+        "syncs past the end of a target that was made anew were true of the former one",
+        "MirrorSourceTask",
+        instead(lifetimes, "_is_of_former_target", _never),
         (_PLANTED,),
     ),
     Mutant(
@@ -173,6 +207,48 @@ MUTANTS: Final = (
         "MirrorSourceTask",
         instead(pair._PairComparison, "_is_recreated", _never),
         (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-begin",
+        "a task may have mirrored records before the first of its syncs that is left",
+        "OffsetSyncWriter",
+        instead(pair._PairComparison, "_begin", _none),
+        (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-compacted",
+        "a record of the source that was compacted away before it was mirrored is not missing",
+        "LogCleaner",
+        instead(alignment, "_least_edits", _known_ones),
+        (_PAIR,),
+    ),
+    Mutant(
+        "R-mirror-lag",
+        "what comes after syncs whose records are all gone is not verified, and is not lag",
+        "MirrorSourceTask",
+        swapped(pair._PairComparison, "_compare_lifetime", _always_compared),
+        (f"{_BAD}::test_a_log_above_all_syncs_is_not_verified",),
+    ),
+    Mutant(
+        "R-mirror-one-sided",
+        "a partition whose mirror is not here is told",
+        "MirrorSourceConnector",
+        instead(pairing, "find_one_sided", _nothing),
+        (_BAD,),
+    ),
+    Mutant(
+        "R-mirror-twice",
+        "one cluster is no mirror of itself",
+        "MirrorSourceConnector",
+        instead(flow, "check_clusters", _none),
+        (_BAD,),
+    ),
+    Mutant(
+        "R-mirror-aborted-target",
+        "aborted records of the target were mirrored again",
+        "KIP-618",
+        instead(pair, "_mirrored", _all_of_target),
+        (_BAD,),
     ),
     Mutant(
         "R-mirror-hole",

@@ -134,7 +134,8 @@ class _Words:
             case MirrorFault.CHANGED:
                 return f"{target} has another {self._changed(each)} than {source}"
             case MirrorFault.REORDERED:
-                return f"the record at {source} is at another place: {target}"
+                what = "record at {} is" if each.count == 1 else "records at {} are"
+                return f"the {what.format(source)} at another place: {target}"
             case MirrorFault.DUPLICATE:
                 return f"{target}: the same as before offset {each.source.start} of {self._source}, once more"
             case MirrorFault.FOREIGN:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which partition of a cluster mirrors which one of another."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 
+from raftlog.tools.mirrors.following import MirrorFinding
 from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy, TopicKind, classify
+
+_MOST_NAMES: Final = 5
 
 
 @attrs.frozen(order=True)
@@ -49,7 +54,7 @@ def find_pairs(
     target: Mapping[str, Sequence[int]],
     policy: DefaultPolicy | IdentityPolicy,
     source_alias: str,
-    synced: Sequence[str],
+    synced: Iterable[str],
 ) -> Iterator[MirrorPair]:
     """Yield the pairs whose partitions are in both clusters, by topic and partition.
 
@@ -60,12 +65,61 @@ def find_pairs(
         source_alias: of the cluster that is mirrored.
         synced: the topics of the source that have offset syncs.
     """
+    for upstream, topic in _mirrors(target, policy, source_alias, synced):
+        for partition in sorted(set(source.get(upstream, ())) & set(target.get(topic, ()))):
+            yield MirrorPair(upstream, topic, partition)
+
+
+def find_one_sided(
+    source: Mapping[str, Sequence[int]],
+    target: Mapping[str, Sequence[int]],
+    policy: DefaultPolicy | IdentityPolicy,
+    source_alias: str,
+    synced: Collection[tuple[str, int]],
+) -> Iterator[MirrorFinding]:
+    """Yield the partitions that cannot be compared, as the log of one side is not here, or neither is; by topic.
+
+    Args:
+        source: the numbers of the partitions that are here, by topic, of the cluster that is mirrored.
+        target: the same of the cluster that has the mirror.
+        policy: names mirrors; its aliases are those of the two clusters.
+        source_alias: of the cluster that is mirrored.
+        synced: topic and partition of the source of all offset syncs.
+    """
+    named: dict[str, set[int]] = defaultdict(set)
+    for topic, partition in synced:
+        named[topic].add(partition)
+    for upstream, mirror in _mirrors(target, policy, source_alias, named):
+        ours, theirs = set(source.get(upstream, ())), set(target.get(mirror, ()))
+        for words, topic, numbers in (
+            ("the given directories of the target do not have {}, the mirror of {}", mirror, ours - theirs),
+            ("the given directories of the source do not have {1}, whose mirror is {0}", mirror, theirs - ours),
+            (
+                "offset syncs name {}, and no given directory has it or its mirror",
+                upstream,
+                named[upstream] - ours - theirs,
+            ),
+        ):
+            if numbers:
+                reason = words.format(_some(topic, numbers), _some(upstream, numbers))
+                yield MirrorFinding("mirror.unpaired", upstream, reason)
+
+
+def _mirrors(
+    target: Iterable[str], policy: DefaultPolicy | IdentityPolicy, source_alias: str, synced: Iterable[str]
+) -> Sequence[tuple[str, str]]:
+    """Return the topics that are mirrored, each with the name of its mirror."""
     mirrors = {topic: policy.format_remote_topic(source_alias, topic) for topic in synced}
     for topic in target:
         found = classify(topic, policy)
         is_mirror = found.kind in {TopicKind.REMOTE, TopicKind.MM2_HEARTBEATS} and found.source == source_alias
         if is_mirror and found.upstream and not isinstance(policy, IdentityPolicy):
             mirrors.setdefault(found.upstream, topic)
-    for upstream, topic in sorted(mirrors.items()):
-        for partition in sorted(set(source.get(upstream, ())) & set(target.get(topic, ()))):
-            yield MirrorPair(upstream, topic, partition)
+    return sorted(mirrors.items())
+
+
+def _some(topic: str, numbers: Collection[int]) -> str:
+    """Return the names of some partitions."""
+    names = [f"{topic}-{number}" for number in sorted(numbers)[:_MOST_NAMES]]
+    more = len(numbers) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more else "")

@@ -30,12 +30,12 @@ from raftlog.tools.mirrors.following import (
     heartbeat_gaps,
 )
 from raftlog.tools.mirrors.holes import find_holes
-from raftlog.tools.mirrors.naming import IdentityPolicy
+from raftlog.tools.mirrors.naming import IdentityPolicy, configured_policy
 from raftlog.tools.mirrors.pair_findings import PairFinding, findings_of
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
-from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs, find_same_names
+from raftlog.tools.mirrors.pairing import MirrorPair, find_one_sided, find_pairs, find_same_names
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
-from raftlog.tools.mirrors.reading.flow import find_progress
+from raftlog.tools.mirrors.reading.flow import find_configs, find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
 from raftlog.tools.mirrors.reading.log_reading import LogReading, LogSummer, SumsRequest
 from raftlog.tools.mirrors.reading.metadata import ClusterMetadata
@@ -126,7 +126,7 @@ class MirrorVerification:
             yield self._report(asked.popleft(), source, target)
 
     def flow_findings(self) -> Iterator[MirrorFinding]:
-        """Yield the gaps of heartbeats, the cycles, and the topics without a mirror or a source.
+        """Yield the gaps of heartbeats, the cycles, and the topics and partitions without a mirror or a source.
 
         Raises:
             StorageError: a segment cannot be read.
@@ -138,6 +138,17 @@ class MirrorVerification:
             heartbeats, missing = find_heartbeats(self._target, topic)
             self.spans += flow_spans(heartbeats)
             yield from heartbeat_gaps(heartbeats, interval_ms, missing)
+        unpaired = list(self._topic_findings())
+        yield from unpaired
+        told = {each.subject for each in unpaired}
+        topics = self._source.topics, self._target.topics
+        for each in find_one_sided(*topics, self._flow.policy, self._flow.aliases[0], self._flow.syncs.syncs):
+            mirror = self._flow.policy.format_remote_topic(self._flow.aliases[0], each.subject)
+            if not told & {each.subject, mirror}:
+                yield each
+
+    def _topic_findings(self) -> Iterator[MirrorFinding]:
+        """Yield what the metadata of both clusters say of their topics, if they are here."""
         topics = [
             ClusterTopics(
                 alias,
@@ -151,9 +162,18 @@ class MirrorVerification:
         config, policy = self._flow.config, self._flow.policy
         flow = MirrorFlow(*self._flow.aliases, policy, config.topic_filter(policy.kafka_level) if config else None)
         source, target = topics
-        yield from find_cycles(source, target, self._flow.policy, [flow])
+        yield from find_cycles(source, target, self._flow.policy, [flow, *self._flows_back()])
         mirrored = {*self._flow.synced_topics, *(topic for topic, _ in self._progress)}
         yield from find_unpaired(source, target, flow, mirrored)
+
+    def _flows_back(self) -> Iterator[MirrorFlow]:
+        """Yield the flow from the target to the source, if it is configured and enabled."""
+        configs, problems = find_configs(self._source)
+        self._problems += problems
+        for each in configs:
+            if (each.target_alias, each.source_alias) == self._flow.aliases and each.is_enabled:
+                policy = configured_policy(each.properties, self._flow.policy.kafka_level, self._flow.aliases)
+                yield MirrorFlow(each.source_alias, each.target_alias, policy, each.topic_filter(policy.kafka_level))
 
     # One pair
 
@@ -193,7 +213,7 @@ class MirrorVerification:
         if not theirs.damage and self._flow.syncs is None:
             holes = ((each, each) for each in theirs.holes)
         elif not theirs.damage:
-            holes = find_holes(theirs.holes, ours.summed.all, theirs.summed.all, asked.syncs)
+            holes = find_holes(theirs.holes, ours.summed.all, theirs.summed.committed, asked.syncs)
         source_metadata = self._metadata[0]
         findings = findings_of(
             pair,
@@ -209,7 +229,8 @@ class MirrorVerification:
         evidence = self._evidence(pair, *logs)
         if not evidence.groups:
             return report
-        places = MirroredPlaces(ours.summed.all, ours.summed.committed, theirs.summed.all, result.places)
+        mirrored = theirs.summed.all if self._flow.syncs is None else theirs.summed.committed
+        places = MirroredPlaces(ours.summed.all, ours.summed.committed, mirrored, result.places)
         return self._with_groups(report, evidence, places)
 
     def _compared(self, asked: "_AskedPair", ours: LogReading, theirs: LogReading) -> PairResult:

@@ -15,7 +15,7 @@ from raftlog.tools.mirrors.naming_options import SAME_OFFSETS, add_policy_option
 from raftlog.tools.mirrors.on_spark.engine import log_summer
 from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome, PairReport
 from raftlog.tools.mirrors.reading.clusters import Cluster
-from raftlog.tools.mirrors.reading.flow import FoundConfig, find_configs, find_syncs, said
+from raftlog.tools.mirrors.reading.flow import FoundConfig, check_clusters, find_configs, find_syncs, said
 from raftlog.tools.mirrors.reading.log_reading import LogSummer
 from raftlog.tools.mirrors.reading.metadata import ClusterMetadata, read_metadata
 from raftlog.tools.mirrors.verification import MirrorVerification
@@ -84,6 +84,7 @@ def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterat
     with _opened_results(given) as leave:
         metadata = read_metadata(given.source), read_metadata(given.target)
         source, target = (_cluster(*each) for each in zip((given.source, given.target), metadata, strict=True))
+        check_clusters(source, target, () if given.policy == SAME_OFFSETS else metadata)
         flow, problems = _flow(given, source, target)
         yield flow_fact(flow)
         verification = MirrorVerification(source, target, flow, *metadata, summer)
@@ -174,8 +175,12 @@ def _config(given: argparse.Namespace, configs: Sequence[FoundConfig]) -> FoundC
 
 
 def _aliases(given: argparse.Namespace, config: FoundConfig | None) -> tuple[str, str]:
-    source = given.source_alias or (config.source_alias if config else None)
-    target = given.target_alias or (config.target_alias if config else None)
+    source, target = given.source_alias, given.target_alias
+    if config is not None:
+        source = config.source_alias if source is None else source
+        target = config.target_alias if target is None else target
+    if "" in (source, target):
+        raise NamingPolicyError("an alias is empty")
     if source is None or target is None:
         raise MirrorFlowError(
             "the target has no configuration of MirrorMaker (mm2-configs.*.internal): say --source-alias and"

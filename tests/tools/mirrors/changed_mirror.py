@@ -2,7 +2,7 @@
 """Copies of a real mirror whose files have other records, with right CRCs."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ MIRROR: Final = GOLDEN / "mirror/data"
 SYNCS: Final = "mm2-offset-syncs.B.internal-0"
 _BATCH: Final = 20
 
-Entry = tuple[int, RecordView]
+Entry = tuple[int, RecordView | Record]
 """The offset that a record is to have, and the record."""
 
 
@@ -51,28 +51,38 @@ def rewrite(
     (log,) = partition.glob("*.log")
     with open_segment(str(log)) as segment:
         entries = list(change(list(segment.records())))
-    with log.open("wb") as file:
-        for batch in _batches(entries):
-            builder = RecordBatchBuilder(
-                batch[0][0],
-                partition_leader_epoch=0,
-                producer_id=producer_id,
-                producer_epoch=0,
-                base_sequence=0,
-                timestamp_type=TimestampType(append_time_ms is not None),
-                max_timestamp=append_time_ms,
-            )
-            for offset, record in batch:
-                builder.append(record.timestamp, record.key, record.value, record.headers, offset=offset)
-            file.write(builder.build())
+    log.write_bytes(log_bytes(entries, producer_id, append_time_ms=append_time_ms))
+    remove_indexes(partition)
+
+
+def log_bytes(
+    entries: Sequence[Entry], producer_id: int = 2, *, append_time_ms: int | None = None, end: int | None = None
+) -> bytes:
+    """Return batches of records, as ``rewrite`` writes them; the last one covers all offsets below an end."""
+    written = []
+    for first in range(0, len(entries), _BATCH):
+        batch = entries[first : first + _BATCH]
+        builder = RecordBatchBuilder(
+            batch[0][0],
+            partition_leader_epoch=0,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            timestamp_type=TimestampType(append_time_ms is not None),
+            max_timestamp=append_time_ms,
+            last_offset_delta=end - 1 - batch[0][0] if end is not None and batch[-1] is entries[-1] else None,
+        )
+        for offset, record in batch:
+            builder.append(record.timestamp, record.key, record.value, record.headers, offset=offset)
+        written.append(builder.build())
+    return b"".join(written)
+
+
+def remove_indexes(partition: Path) -> None:
+    """Remove what does not fit other records."""
     for each in ("*.index", "*.timeindex", "*.txnindex"):
         for path in partition.glob(each):
             path.unlink()
-
-
-def _batches(entries: list[Entry]) -> Iterator[list[Entry]]:
-    for first in range(0, len(entries), _BATCH):
-        yield entries[first : first + _BATCH]
 
 
 def move_syncs(source: Path, topic: str, change: Callable[[OffsetSync], OffsetSync | None]) -> None:
@@ -85,10 +95,11 @@ def move_syncs(source: Path, topic: str, change: Callable[[OffsetSync], OffsetSy
             new = change(sync) if sync.key.topic == topic else sync
             if new is not None:
                 key, value = write_mirror_record(new)
-                yield record.offset, _with(record, key, value)
+                yield record.offset, with_contents(record, key, value)
 
     rewrite(source / SYNCS, changed)
 
 
-def _with(record: RecordView, key: bytes | None, value: bytes | None) -> Record:
+def with_contents(record: RecordView, key: bytes | None, value: bytes | None) -> Record:
+    """Return a record with another key and value."""
     return Record(record.offset, record.timestamp, key, value, tuple(Header(*each) for each in record.headers))

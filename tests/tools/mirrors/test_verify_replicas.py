@@ -12,7 +12,8 @@ from raftlog.records.batches.record import Record, RecordView
 from tests.tools.console import Outcome, run
 from tests.tools.mirrors.changed_mirror import MIRROR, Entry, copied, rewrite
 from tests.tools.mirrors.recreated_topics import outrun_by_retention, recreate_orders
-from tests.tools.mirrors.test_verify_mirror import found, in_other_order, verified, with_change
+from tests.tools.mirrors.test_verify_mirror import in_other_order, with_change
+from tests.tools.mirrors.verb_runs import found, verified
 
 
 def pair_of(outcome: Outcome, topic: str, partition: int = 0) -> dict[str, object]:

@@ -13,7 +13,8 @@ from raftlog.records.files.property_files import PartitionMetadata, write_partit
 from tests.tools.console import Outcome
 from tests.tools.made_logs import control_batch
 from tests.tools.mirrors.changed_mirror import MIRROR, Entry, rewrite
-from tests.tools.mirrors.test_verify_mirror import found, refused, verified, with_change, without
+from tests.tools.mirrors.test_verify_mirror import with_change, without
+from tests.tools.mirrors.verb_runs import found, refused, verified
 
 SAME = ("--policy", "same-offsets")
 ABORT = b"\x00\x00\x00\x00", b"\x00\x00\x00\x00\x00\x00"
@@ -80,5 +81,5 @@ def test_another_topic_id_is_another_topic(target: Path) -> None:
 @pytest.mark.parametrize("option", [("--syncs", "source"), ("--isolation", "read_committed"), ("--separator", "_")])
 def test_what_says_nothing_of_it_is_refused(option: tuple[str, str]) -> None:
     """Such mirrors have no syncs, and nothing is left out of them."""
-    line = refused("--source", MIRROR / "n1", "--target", MIRROR / "n1", *SAME, *option)
+    line = refused("--source", MIRROR / "n1", "--target", MIRROR / "n2", *SAME, *option)
     assert line.endswith(f"{option[0]} says nothing of mirrors with the offsets of their sources")

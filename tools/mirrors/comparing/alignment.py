@@ -9,12 +9,15 @@ from typing import Final
 import attrs
 import numpy as np
 
-from raftlog.tools.mirrors.comparing.edits import Edit, find_edits
+from raftlog.invariants import present
+from raftlog.tools.mirrors.comparing.edits import Edit, find_edits, least_partners
 from raftlog.tools.mirrors.comparing.rows import Int64s
 
 _MOST_SKIPPED: Final = 3
 """So many adjacent syncs may be wrong at a time."""
 _IMPOSSIBLE: Final = 1 << 40
+_MOST_CELLS: Final = 1 << 16
+"""Windows with unknown records are compared exactly up to so many pairs of records of both sides."""
 
 
 @attrs.frozen(eq=False)
@@ -56,44 +59,107 @@ def align(
         is_end_free: whether records at its end need none. Not both.
         due: index of the first one at the end that needs none.
     """
-    size = len(right)
-    if is_end_free and bool((left >= 0).all()):  # Others may have written a lot after what was mirrored.
-        is_known = np.isin(right, left) | (right < 0)
-        size = int(np.flatnonzero(is_known)[-1]) + 1 if is_known.any() else 0
+    size = _mirrored_size(left, right) if is_end_free and bool((left >= 0).all()) else len(right)
     nodes = _nodes(left, right[:size], [each for each in named if each[1] < size])
 
     @functools.cache
-    def between(first: int, last: int) -> list[Edit] | None:
+    def between(first: int, last: int) -> tuple[list[Edit], int] | None:
         (at, other), (end, other_end) = nodes[first], nodes[last]
         ours, theirs = left[at:end], right[other:other_end]
         if is_end_free and last == len(nodes) - 1:
-            return _to_free_end(ours, theirs, due - at)
-        return find_edits(ours, theirs, is_start_free=is_start_free and first == 0)
+            edits = _to_free_end(ours, theirs, due - at)
+            return None if edits is None else (edits, _fault_sum(edits))
+        is_free = is_start_free and first == 0
+        return _least_edits(ours, theirs, is_start_free=is_free, is_adjacent=last == first + 1)
 
     best = [(0, 0)]
     for last in range(1, len(nodes)):
         ways = []
         for first in range(max(0, last - 1 - _MOST_SKIPPED), last):
-            edits = between(first, last)
-            cost = _IMPOSSIBLE if edits is None else sum(map(_fault_count, edits))
-            if is_end_free and last == len(nodes) - 1 and edits is not None:
+            found = between(first, last)
+            edits, cost = ([], _IMPOSSIBLE) if found is None else found
+            if is_end_free and last == len(nodes) - 1 and found is not None:
                 cost += max(0, due - nodes[first][0] - _used(edits, nodes[last][1] - nodes[first][1]))
             if is_start_free and first == 0:
-                cost += _is_late(edits or (), *nodes[last])
+                size_used = _used(edits, nodes[last][1])
+                cost += bool((left[: nodes[last][0] - size_used] >= 0).any())
             ways.append((best[first][0] + cost + last - first - 1, first))
         best.append(min(ways, key=lambda way: (way[0], -way[1])))
     if best[-1][0] >= _IMPOSSIBLE:
         return None
-    path = [len(nodes) - 1]
+    edits_found: list[Edit] = []
+    for first, last in itertools.pairwise(_path(best)):
+        edits, _ = present(between(first, last), "edits")
+        edits_found += (each.shifted(*nodes[first]) for each in edits)
+    told = tuple(edits_found)
+    if size < len(right):
+        told = _with_more(told, size, len(right))
+    return _alignment(told, len(left), len(right), is_start_free=is_start_free)
+
+
+def _mirrored_size(left: Int64s, right: Int64s) -> int:
+    """Return how many records the target has up to the last that the source has; others may have written many more."""
+    is_known = np.isin(right, left) | (right < 0)
+    return int(np.flatnonzero(is_known)[-1]) + 1 if is_known.any() else 0
+
+
+def _path(best: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the nodes on the best way, of which each one knows the one before it."""
+    path = [len(best) - 1]
     while path[-1]:
         path.append(best[path[-1]][1])
-    path.reverse()
-    found = tuple(
-        each.shifted(*nodes[first]) for first, last in itertools.pairwise(path) for each in between(first, last) or ()
+    return path[::-1]
+
+
+def _least_edits(
+    left: Int64s, right: Int64s, *, is_start_free: bool, is_adjacent: bool
+) -> tuple[list[Edit], int] | None:
+    """Return the edits between two syncs with the least to explain, and how much that is; None if it is too much.
+
+    Unknown records of the source may have been mirrored, or compacted away before: both are tried, and any mixture
+    where a window is small enough.
+    """
+    ways = [find_edits(left, right, is_start_free=is_start_free)]
+    known = np.flatnonzero(left >= 0)
+    if len(known) < len(left) and (ways[0] is None or _known_faults(ways[0], left)):
+        edits = find_edits(left[known], right, is_start_free=is_start_free)
+        if edits is not None:
+            alignment = _alignment(tuple(edits), len(known), len(right), is_start_free=is_start_free)
+            start = 0
+            if is_start_free:
+                start = int(known[alignment.start]) if alignment.start < len(known) else len(left)
+            ways.append(_edits_between(known, alignment.partners, start, len(left), len(right)))
+        if is_adjacent and not is_start_free and len(left) * len(right) <= _MOST_CELLS:
+            partners = least_partners(left, right)
+            ways.append(_edits_between(np.arange(len(left)), partners, 0, len(left), len(right)))
+    found = [(each, _known_faults(each, left)) for each in ways if each is not None]
+    return min(found, key=lambda way: way[1], default=None)
+
+
+def _edits_between(indices: Int64s, partners: Int64s, at: int, size: int, other_size: int) -> list[Edit]:
+    """Return the edits from an index of the source on that are left by partners of some records, by their indices."""
+    kept = np.flatnonzero(partners >= 0)
+    other = 0
+    found = []
+    ends = [*indices[kept].tolist(), size], [*partners[kept].tolist(), other_size]
+    for end, other_end in zip(*ends, strict=True):
+        if end > at or other_end > other:
+            found.append(Edit(at, end, other, other_end))
+        at, other = end + 1, other_end + 1
+    return found
+
+
+def _known_faults(edits: Sequence[Edit], left: Int64s) -> int:
+    """Return how many single faults explain some edits, where unknown records of the source may go for nothing."""
+    return sum(
+        max(int((left[each.left_start : each.left_end] >= 0).sum()), each.right_end - each.right_start)
+        for each in edits
     )
-    if size < len(right):
-        found = _with_more(found, size, len(right))
-    return _alignment(found, len(left), len(right), is_start_free=is_start_free)
+
+
+def _fault_sum(edits: Sequence[Edit]) -> int:
+    """Return how many single faults explain some edits."""
+    return sum(map(_fault_count, edits))
 
 
 def _to_free_end(left: Int64s, right: Int64s, due: int) -> list[Edit] | None:
@@ -107,7 +173,7 @@ def _to_free_end(left: Int64s, right: Int64s, due: int) -> list[Edit] | None:
 
 def _missed(edits: Sequence[Edit], size: int, due: int) -> int:
     """Return how many faults explain some edits and what is due after them."""
-    return sum(map(_fault_count, edits)) + max(0, due - _used(edits, size))
+    return _fault_sum(edits) + max(0, due - _used(edits, size))
 
 
 def _used(edits: Sequence[Edit], size: int) -> int:
@@ -117,22 +183,17 @@ def _used(edits: Sequence[Edit], size: int) -> int:
 
 def _nodes(left: Int64s, right: Int64s, named: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the start, the indices of each sync whose two records may be the same, and the end."""
-    found = [(0, 0)]
+    found: list[tuple[int, int]] = []
     for at, other in named:
-        is_later = at > found[-1][0] and other > found[-1][1]
+        is_later = not found or (at > found[-1][0] and other > found[-1][1])
         if is_later and (left[at] == right[other] or left[at] < 0 or right[other] < 0):
             found.append((at, other))
-    return [*found, (len(left), len(right))]
+    return [(0, 0), *found, (len(left), len(right))]
 
 
 def _fault_count(edit: Edit) -> int:
     """Return how many single faults explain an edit: a record that goes and one that comes are one change."""
     return max(edit.left_end - edit.left_start, edit.right_end - edit.right_start)
-
-
-def _is_late(edits: Sequence[Edit], size: int, other_size: int) -> bool:
-    """Whether records of the source are left over at a free start."""
-    return size > _used(edits, other_size)
 
 
 def _with_more(edits: tuple[Edit, ...], size: int, other_size: int) -> tuple[Edit, ...]:

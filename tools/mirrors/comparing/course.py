@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
+from raftlog.tools.mirrors.comparing.displaced import with_displaced
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.comparing.log_view import SummedView
@@ -198,11 +199,12 @@ class Course:
         before = self._sections[0].left_over
         log_start = self._sections[0].source.start
         start = self._source.offset_after(OffsetRange(log_start, end), before)
-        if before and self._target.start_offset == 0:
-            late = MirrorDifference(MirrorFault.LATE_START, OffsetRange(log_start, start), OffsetRange(0, 0), before)
-            differences.append(late)
+        passed = OffsetRange(log_start, start)
+        known = self._source.known_count(passed) if before and self._target.start_offset == 0 else 0
+        if known:
+            differences.append(MirrorDifference(MirrorFault.LATE_START, passed, OffsetRange(0, 0), known))
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
-        differences = list(self._with_copies(differences))
+        differences = list(with_displaced(differences, self._source, self._target))
         source = OffsetRange(start, end)
         return CourseResult(tuple(differences), wrong, source, target, before, compared, unverifiable, tuple(places))
 
@@ -222,18 +224,6 @@ class Course:
     def _run_from(self, ours: int, theirs: int, count: int) -> PlaceRun:
         source = AdjacentOffsets(self._source, ours, count)
         return PlaceRun(source, AdjacentOffsets(self._target, theirs, count), count)
-
-    def _with_copies(self, differences: Sequence[MirrorDifference]) -> Iterator[MirrorDifference]:
-        """Yield the differences, where what looks foreign is a copy if the source has an equal record before it."""
-        foreign = [each for each in differences if each.kind is MirrorFault.FOREIGN and each.is_exact]
-        contents = [self._target.first_rows(each.target, 1).digests[0] for each in foreign]
-        end = max((each.source.start for each in foreign), default=0)
-        firsts = self._source.first_offsets(contents, end) if foreign else []
-        copies = {
-            each for each, first in zip(foreign, firsts, strict=True) if first is not None and first < each.source.start
-        }
-        for each in differences:
-            yield attrs.evolve(each, kind=MirrorFault.DUPLICATE) if each in copies else each
 
     def _stretches(self, sections: Sequence[_Section]) -> Iterator[MirrorStretch | PlaceRun | StretchResult]:
         """Yield what differs of adjacent sections; if they are long, in parts, with the equal ones between."""

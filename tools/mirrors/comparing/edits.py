@@ -73,6 +73,35 @@ def find_edits(
     return [each.shifted(start, start) for each in _edits_of(trace)]
 
 
+def least_partners(left: Int64s, right: Int64s) -> Int64s:
+    """Return the index in the right sequence of the partner of each element of the left one, or -1 if it has none.
+
+    As few elements go or come as possible, where unknown ones of the left sequence may go for nothing. The time grows
+    with the product of the sizes.
+    """
+    ours, theirs = left.tolist(), right.tolist()
+    rows = [list(range(len(theirs) + 1))]
+    for mine in ours:
+        before, going = rows[-1], int(mine >= 0)
+        row = [before[0] + going]
+        for index, other in enumerate(theirs):
+            cost = min(before[index + 1] + going, row[index] + 1)
+            row.append(min(cost, before[index]) if _are_equal(mine, other) else cost)
+        rows.append(row)
+    partners = np.full(len(ours), -1, np.int64)
+    at, index = len(ours), len(theirs)
+    while at and index:
+        mine, cost = ours[at - 1], rows[at][index]
+        if _are_equal(mine, theirs[index - 1]) and rows[at - 1][index - 1] == cost:
+            at, index = at - 1, index - 1
+            partners[at] = index
+        elif rows[at - 1][index] + int(mine >= 0) == cost:
+            at -= 1
+        else:
+            index -= 1
+    return partners
+
+
 def equal_prefix(left: Int64s, right: Int64s) -> int:
     """Return how many elements are equal from the beginning on."""
     size = min(len(left), len(right))

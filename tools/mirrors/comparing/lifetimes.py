@@ -45,12 +45,14 @@ class Lifetime:
     """What one task has mirrored, while both offsets rose.
 
     Attributes:
-        syncs: the sound ones, by ascending offsets; at least one.
+        syncs: the sound ones, by ascending offsets; none only if its begin is known without.
         is_restart: whether another task went on here. Otherwise offsets have fallen while one task went on.
+        begin: where it began, if that was before its first sync, which MirrorMaker may leave out.
     """
 
     syncs: tuple[Sync, ...]
     is_restart: bool = True
+    begin: Sync | None = None
 
     @property
     def first(self) -> Sync:
@@ -75,16 +77,11 @@ def find_lifetimes(
         holds: whether the two records that a sync names are equal, for two that cannot both be true.
     """
     lifetimes: list[Lifetime] = []
-    bad: list[MirrorDifference] = []
-    for _, group in itertools.groupby(syncs, key=lambda each: each.producer_id):
-        within = []
-        for each in group:
-            why = _out_of_bounds(each, source_end, target_end)
-            if why:
-                bad.append(_bad(each, why))
-            else:
-                within.append(each)
-        parts, outliers = _rising_parts(within, holds)
+    found = [(each, _out_of_bounds(each, source_end)) for each in syncs]
+    bad = [_bad(each, why) for each, why in found if why]
+    within = _without_past_ones([each for each, why in found if not why], target_end, bad)
+    for _, group in itertools.groupby(within, key=lambda each: each.producer_id):
+        parts, outliers = _rising_parts(list(group), holds)
         bad += [_bad(each, "it does not rise with the syncs beside it") for each in outliers]
         lifetimes += [Lifetime(tuple(part), number == 0) for number, part in enumerate(parts)]
     return tuple(lifetimes), tuple(sorted(bad, key=lambda each: each.sync))
@@ -94,12 +91,34 @@ def _bad(sync: Sync, why: str) -> MirrorDifference:
     return MirrorDifference(MirrorFault.BAD_SYNC, *sync.places, sync=sync.offset, why=why)
 
 
-def _out_of_bounds(sync: Sync, source_end: int, target_end: int) -> str:
+def _out_of_bounds(sync: Sync, source_end: int) -> str:
     if sync.upstream < 0 or sync.downstream < 0:
         return "an offset is negative"
-    if sync.upstream >= source_end:
-        return f"the source ends at offset {source_end} (exclusive)"
-    return f"the target ends at offset {target_end} (exclusive)" if sync.downstream >= target_end else ""
+    return f"the source ends at offset {source_end} (exclusive)" if sync.upstream >= source_end else ""
+
+
+def _without_past_ones(syncs: Sequence[Sync], target_end: int, bad: list[MirrorDifference]) -> list[Sync]:
+    """Return the syncs but for those past the end of the target, which are bad unless they are of a former target."""
+    kept: list[Sync] = []
+    runs = [
+        (is_past, list(run)) for is_past, run in itertools.groupby(syncs, lambda each: each.downstream >= target_end)
+    ]
+    for number, (is_past, run) in enumerate(runs):
+        after = runs[number + 1][1][0] if number + 1 < len(runs) else None
+        if not is_past or (after is not None and _is_of_former_target(run, kept[-1:], after)):
+            kept += run
+        else:
+            bad += [_bad(each, f"the target ends at offset {target_end} (exclusive)") for each in run]
+    return kept
+
+
+def _is_of_former_target(run: Sequence[Sync], before: Sequence[Sync], after: Sync) -> bool:
+    """Whether adjacent syncs past the end of the target were true: it was cut, or made anew, before the next sync.
+
+    Several that rise show it, and so does one after which offsets begin again before those that precede it.
+    """
+    does_rise = all(_rises(one, other) for one, other in itertools.pairwise([*before, *run]))
+    return does_rise and (len(run) > 1 or any(after.downstream <= each.downstream for each in before))
 
 
 def _rises(before: Sync, after: Sync) -> bool:
@@ -121,7 +140,8 @@ def _rising_parts(syncs: Sequence[Sync], holds: Callable[[Sync], bool]) -> tuple
         is_better = is_better and (follower is None or _rises(each, follower))
         beside = follower or (part[-2] if len(part) > 1 else each)
         is_truer = _doubt(each, beside, holds) < _doubt(part[-1], beside, holds)
-        if follower is None and 0 in (each.upstream, each.downstream) and holds(each) and not holds(part[-1]):
+        is_start = 0 in (each.upstream, each.downstream) and (follower is None or _rises(each, follower))
+        if is_start and holds(each) and not holds(part[-1]):  # Of a topic that was made anew.
             parts.append([each])
         elif is_better and (is_truer or not is_outlier):
             outliers.append(part.pop())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Divides a long stretch of two logs where they are equal again, so that its differences are told place by place."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -59,18 +59,7 @@ class _Walk:
 
     def equal_count(self) -> int:
         """Return how many records are equal from here on."""
-        ours, theirs = self.views
-        low, step, most = 0, _RUN, min(self.left())
-        while low < most and ours.equals(self.at[0] + low, theirs, self.at[1] + low, min(step, most - low)):
-            low, step = low + min(step, most - low), 2 * step
-        high = min(most, low + step)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if ours.equals(self.at[0], theirs, self.at[1], middle):
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        return equal_count(self.views[0], self.at[0], self.views[1], self.at[1], min(self.left()))
 
     def resync(self) -> tuple[int, int] | None:
         """Return how many records of each log are to be passed until they are equal again; None if that is far."""
@@ -89,6 +78,31 @@ class _Walk:
             if following - each.left_end >= 2 * _RUN:
                 return each.left_end + _RUN, each.right_end + _RUN
         return None
+
+
+def equal_count(source: SummedView, rank: int, target: SummedView, target_rank: int, most: int) -> int:
+    """Return how many records are equal, from a rank of each log on, of so many at most; an unknown one never is."""
+    return _equal_count(lambda low, high: source.equals(rank + low, target, target_rank + low, high - low), most)
+
+
+def equal_tail_count(source: SummedView, rank: int, target: SummedView, target_rank: int, most: int) -> int:
+    """Return how many records before a rank of each log are equal, as ``equal_count`` does from the last one back."""
+    return _equal_count(lambda low, high: source.equals(rank - high, target, target_rank - high, high - low), most)
+
+
+def _equal_count(are_equal: Callable[[int, int], bool], most: int) -> int:
+    """Return how many records are equal, if that can be asked of those between two distances from the first one."""
+    low, step = 0, _RUN
+    while low < most and are_equal(low, min(low + step, most)):
+        low, step = min(low + step, most), 2 * step
+    high = min(most, low + step)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if are_equal(low, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def divided_stretch(

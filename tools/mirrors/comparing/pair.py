@@ -18,6 +18,7 @@ from raftlog.tools.mirrors.comparing.differences import MirrorDifference, Mirror
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
 from raftlog.tools.mirrors.comparing.log_sums import sums_by_reading
 from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
+from raftlog.tools.mirrors.comparing.long_stretches import equal_count, equal_tail_count
 from raftlog.tools.mirrors.comparing.place_runs import PlaceRun
 from raftlog.tools.mirrors.comparing.rows import Int64s, RowReader
 
@@ -101,6 +102,7 @@ def compare_pair(
     *,
     reads_committed: bool | None = None,
     made_anew: MadeAnew = _NEVER,
+    copies_aborted: bool = False,
 ) -> PairResult:
     """Compare a partition with its mirror.
 
@@ -113,25 +115,33 @@ def compare_pair(
         reads_committed: whether the task leaves out records of aborted transactions. If that is not known, each
             lifetime is taken to do what leaves less to explain.
         made_anew: when the topics were made. Syncs that are older, and that do not hold, are of former topics.
+        copies_aborted: whether aborted records of the target are copies of the source's. Otherwise a worker with
+            exactly-once support has mirrored them again.
     """
     source, target = (
         each if isinstance(each, SummedLog) else SummedLog(each, sums_by_reading(each, edges))
         for each, edges in zip((source, target), edges_of(syncs, mirrored_end), strict=True)
     )
-    return _PairComparison(source, target, syncs, mirrored_end, reads_committed, made_anew).result()
+    mirrored = _mirrored(target, copies_aborted=copies_aborted)
+    return _PairComparison(source, mirrored, syncs, mirrored_end, reads_committed, made_anew).result()
+
+
+def _mirrored(target: SummedLog, *, copies_aborted: bool) -> SummedView:
+    return target.all if copies_aborted else target.committed
 
 
 class _PairComparison:
     def __init__(
         self,
         source: SummedLog,
-        target: SummedLog,
+        target: SummedView,
         syncs: Sequence[Sync],
         mirrored_end: int,
         reads_committed: bool | None,
         made_anew: MadeAnew,
     ) -> None:
-        self._source, self._committed, self._target = source.all, source.committed, target.all
+        self._source, self._committed, self._target = source.all, source.committed, target
+        self._as_read = self._committed if reads_committed else self._source
         self._mirrored_end, self._reads_committed = mirrored_end, reads_committed
         self._places: list[PlaceRun] = []
         self._equal = self._unverifiable = 0
@@ -141,20 +151,23 @@ class _PairComparison:
         self._differences += bad
         self._wrong = len(bad)
         self._counts = PairCounts()
+        self._is_compared = False  # Until a lifetime has a sync of which neither log has lost the record.
         self._frontier = self._source.start_offset
         """The offset after the last record of the source that a lifetime has mirrored."""
 
     def result(self) -> PairResult:
-        valid = self._of_these_topics()
+        valid = self._with_begins(self._of_these_topics())
         for number, lifetime in enumerate(valid):
             is_last = number == len(valid) - 1
-            end = self._target.end_offset if is_last else valid[number + 1].first.downstream
+            end = (
+                self._target.end_offset if is_last else (valid[number + 1].begin or valid[number + 1].first).downstream
+            )
             self._compare_lifetime(lifetime, end, is_first=number == 0, is_last=is_last)
         lost = sum(each.count for each in self._differences if each.kind is MirrorFault.LOST)
         self._differences = [each for each in self._differences if not self._was_shortened(each, lost)]
         rest = self._source.count(OffsetRange(self._frontier, self._source.end_offset))
-        is_anew = any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
-        self._counts += PairCounts(lag=rest) if valid or is_anew else PairCounts(unverifiable=rest)
+        is_lag = self._is_compared or any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
+        self._counts += PairCounts(lag=rest) if is_lag else PairCounts(unverifiable=rest)
         return PairResult(
             tuple(sorted(self._differences, key=lambda each: (each.target, each.source, each.kind.value))),
             self._counts,
@@ -165,6 +178,44 @@ class _PairComparison:
             self._frontier,
             tuple(self._places),
         )
+
+    def _with_begins(self, lifetimes: Sequence[Lifetime]) -> list[Lifetime]:
+        """Return lifetimes, where those that have mirrored records before their first sync have a begin."""
+        found = list(self._with_former(lifetimes[0])) if lifetimes else []
+        for before, each in itertools.pairwise(lifetimes):
+            found.append(attrs.evolve(each, begin=self._begin(before.last, each.first)))
+        return found
+
+    def _with_former(self, lifetime: Lifetime) -> Iterator[Lifetime]:
+        """Yield the first lifetime, after one of which no sync is left if that explains all that is before it."""
+        first, source, target = lifetime.first, self._as_read, self._target
+        ours, theirs = source.rank(first.upstream), target.rank(first.downstream)
+        if theirs > ours and source.start_offset == target.start_offset == 0 and self._holds(first):
+            former = attrs.evolve(
+                first,
+                upstream=source.offset_after(OffsetRange(0, first.upstream), 0),
+                downstream=target.offset_after(OffsetRange(0, first.downstream), 0),
+            )
+            begin = self._begin(former, first)
+            count = target.rank(first.downstream if begin is None else begin.downstream)
+            if 0 < count <= source.rank(source.end_offset) and source.equals(0, target, 0, count):
+                yield Lifetime((), begin=former)
+                lifetime = attrs.evolve(lifetime, begin=begin)
+        yield lifetime
+
+    def _begin(self, last: Sync, first: Sync) -> Sync | None:
+        """Return where a lifetime began, if that was before its first sync; by the last sync before it."""
+        if not self._is_here(last):
+            return None
+        source, target = self._as_read, self._target
+        at, other, end = source.rank(last.upstream), target.rank(last.downstream), target.rank(first.downstream)
+        most = min(source.rank(source.end_offset) - at, end - other)
+        rest = end - other - equal_count(source, at, target, other, most)
+        own_end = source.rank(first.upstream)
+        tail = equal_tail_count(source, own_end, target, end, min(rest, own_end))
+        if not tail:
+            return None
+        return attrs.evolve(first, upstream=source.offset_at(own_end - tail), downstream=target.offset_at(end - tail))
 
     def _was_shortened(self, each: MirrorDifference, lost: int) -> bool:
         """Whether a sync is past the target's end because records before it were taken out since."""
@@ -248,16 +299,18 @@ class _PairComparison:
             self._differences += self._passed_over(lifetime)
         syncs = [each for each in lifetime.syncs if self._is_here(each)]
         self._unverifiable += len(lifetime.syncs) - len(syncs)
-        if not syncs:
+        named = [*([lifetime.begin] if lifetime.begin else []), *syncs]
+        if not named:
             return
+        self._is_compared = True
         has_former = any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
         mirrored_end = self._mirrored_end if is_last else 0
         bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=mirrored_end, has_former=has_former)
-        view = self._committed if self._reads_committed else self._source
-        course = Course(view, self._target, syncs, bounds)
+        view = self._as_read
+        course = Course(view, self._target, named, bounds)
         result = course.result()
         if result.differences and self._committed.is_committed and self._reads_committed is None:
-            other = Course(self._committed, self._target, syncs, bounds)
+            other = Course(self._committed, self._target, named, bounds)
             committed = other.result()
             if _faults(committed) < _faults(result):
                 view, course, result = self._committed, other, committed

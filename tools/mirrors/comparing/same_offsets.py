@@ -54,7 +54,8 @@ def compare_same_offsets(source: RowReader | SummedLog, target: RowReader | Summ
     )
     syncs = [Sync(offset, offset, -1, number) for number, offset in enumerate(_named(ours.all, theirs.all))]
     if syncs:
-        return attrs.evolve(compare_pair(ours, theirs, syncs, reads_committed=False), equal_anchors=0, lifetimes=0)
+        found = compare_pair(ours, theirs, syncs, reads_committed=False, copies_aborted=True)
+        return attrs.evolve(found, equal_anchors=0, lifetimes=0)
     return _nothing_same(ours.all, theirs.all)
 
 

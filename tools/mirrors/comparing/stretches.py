@@ -114,7 +114,7 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
         return tell_coarsely(stretch)
     fixed = frozenset(at for at, other in named if found.partners[at] == other)
     told = _Telling(stretch, left, right, found, fixed)
-    differences = told.differences()
+    differences = list(_joined(sorted(told.differences(), key=lambda each: (each.source, each.target))))
     wrong = [each for each in stretch.syncs if not _is_true(stretch.named(each), found)]
     differences += [
         MirrorDifference(MirrorFault.WRONG_ANCHOR, *each.places, sync=each.offset)
@@ -130,6 +130,25 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
         len(left) - told.first_left_over + found.start,
         _kept_places(stretch, found),
     )
+
+
+def _joined(differences: Iterable[MirrorDifference]) -> Iterator[MirrorDifference]:
+    """Yield differences by place, where adjacent losses are one: if records repeat, one loss may look like two."""
+    last = None
+    for each in differences:
+        if last is not None and last.kind is each.kind is MirrorFault.LOST and _are_adjacent(last, each):
+            source = OffsetRange(last.source.start, each.source.end)
+            last = attrs.evolve(each, source=source, count=last.count + each.count)
+            continue
+        if last is not None:
+            yield last
+        last = each
+    if last is not None:
+        yield last
+
+
+def _are_adjacent(before: MirrorDifference, after: MirrorDifference) -> bool:
+    return before.source.end == after.source.start and before.target.end == after.target.start
 
 
 def _kept_places(stretch: MirrorStretch, found: Alignment) -> Places:

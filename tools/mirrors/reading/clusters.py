@@ -133,6 +133,13 @@ class Cluster:
             topics.setdefault(topic, []).append(number)
         self.topics: Mapping[str, Sequence[int]] = topics
 
+    @property
+    def segment_paths(self) -> frozenset[str]:
+        """The paths of all segments, of all replicas."""
+        return frozenset(
+            segment.path for replicas in self._replicas.values() for each in replicas for segment in each.segments
+        )
+
     def log(self, topic: str, partition: int) -> PartitionLog | None:
         """Return the replica of a partition to compare, as ``choose_replica`` says; None if none is here.
 

@@ -13,6 +13,7 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.naming import DEFAULT_EXCLUDES, DefaultPolicy, IdentityPolicy, KafkaLevel, TopicFilter
 from raftlog.tools.mirrors.reading.clusters import Cluster
+from raftlog.tools.mirrors.reading.metadata import ClusterMetadata
 from raftlog.tools.spark.rows.options import TopicPartition
 
 _CONFIGS: Final = ("mm2-configs.", ".internal")
@@ -25,6 +26,7 @@ _TOPICS: Final = "topics"
 _EXCLUDED: Final = "topics.exclude"
 _HEARTBEATS: Final = "emit.heartbeats.interval.seconds"
 _TRANSFORMS: Final = "transforms"
+_ENABLED: Final = "enabled"
 
 
 @attrs.frozen
@@ -67,6 +69,11 @@ class FoundConfig:
         return int(seconds) * 1000 if seconds.isdecimal() else None
 
     @property
+    def is_enabled(self) -> bool:
+        """Whether the flow mirrors topics: a disabled one has a connector too, for its heartbeats."""
+        return self.properties.get(_ENABLED, "true").lower() == "true"
+
+    @property
     def has_transforms(self) -> bool:
         """Whether records are changed on their way."""
         return bool(self.properties.get(_TRANSFORMS))
@@ -94,6 +101,25 @@ class FoundSyncs:
     syncs: Mapping[TopicPartition, Sequence[Sync]]
     findings: tuple[Finding, ...]
     is_whole: bool = True
+
+
+def check_clusters(source: Cluster, target: Cluster, metadata: Sequence[ClusterMetadata | None]) -> None:
+    """Refuse one cluster that is given twice, as it is, or as a copy or another replica.
+
+    Args:
+        source: the cluster that is mirrored.
+        target: the cluster that has the mirror.
+        metadata: of both, None if they are not here; nothing if both may have topics with the same ids.
+
+    Raises:
+        MirrorFlowError: both have a file, or a topic with the same id.
+    """
+    common = sorted(source.segment_paths & target.segment_paths)
+    if common:
+        raise MirrorFlowError(f"source and target are the same cluster: both have {common[0]}")
+    ids = [set() if each is None else set(each.tables.topic_ids.items()) for each in metadata]
+    for name, topic_id in sorted(set.intersection(*ids)) if ids else ():
+        raise MirrorFlowError(f"source and target are the same cluster: both have topic {name} with the id {topic_id}")
 
 
 def find_configs(target: Cluster) -> tuple[list[FoundConfig], list[Finding]]:
@@ -147,9 +173,10 @@ def find_syncs(
     ]
     there = [each for each in places if each[1] in each[0].topics]
     if not there:
-        raise MirrorFlowError(
-            f"there are no offset syncs: no topic {' or '.join(name for _, name, _ in places)} is here"
-        )
+        names = " or ".join(name for _, name, _ in places)
+        back = policy.offset_syncs_topic(source_alias)
+        hint = f"; {back} is on the target: are source and target swapped?" if back in target.topics else ""
+        raise MirrorFlowError(f"there are no offset syncs: no topic {names} is here{hint}")
     if len(there) > 1:
         raise MirrorFlowError("both clusters have offset syncs of this flow: say which with --syncs source or target")
     ((cluster, topic, on_target),) = there

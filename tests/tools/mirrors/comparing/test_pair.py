@@ -47,6 +47,24 @@ def test_a_sound_mirror_has_no_difference(seed: int, size: int, contents: int, m
         assert least <= found.counts.lag <= len(source.entries) - last - 1
 
 
+@given(SEEDS, st.integers(1, 60), st.sampled_from([1, 2, 5, 10**9]), st.floats(0, 1), st.floats(0, 1))
+def test_what_was_compacted_away_is_no_fault(seed: int, size: int, contents: int, before: float, since: float) -> None:
+    """Records of the source that are gone before they were mirrored, or since; syncs follow each former gap."""
+    chance = random.Random(seed)
+    source = made_source(chance, size, contents)
+    is_mirrored = [chance.random() >= before for _ in source.entries]
+    task = Task()
+    task.mirror([each for each, is_kept in zip(source.entries, is_mirrored, strict=True) if is_kept])
+    left = [
+        each if is_kept and chance.random() >= since else attrs.evolve(each, content=UNREADABLE)
+        for each, is_kept in zip(source.entries, is_mirrored, strict=True)
+    ]
+    found = compared(attrs.evolve(source, entries=left), task)
+    assert found.differences == ()
+    assert found.wrong_anchors == 0
+    assert found.counts.lag <= sum(each.content == UNREADABLE for each in left)
+
+
 @given(SEEDS, st.integers(2, 60), st.sampled_from([1, 2, 5, 10**9]), st.data())
 def test_a_restart_copies_again(seed: int, size: int, contents: int, data: st.DataObject) -> None:
     """It is told which records of the source, and where."""
@@ -67,6 +85,27 @@ def test_a_restart_copies_again(seed: int, size: int, contents: int, data: st.Da
         assert again.source.start == source.entries[back].offset
         assert again.target.start == end
         assert again.target.offset_count == end - back
+
+
+@given(SEEDS, st.integers(2, 60), st.data())
+def test_a_restart_whose_first_syncs_are_missing_is_known(seed: int, size: int, data: st.DataObject) -> None:
+    """MirrorMaker leaves out syncs under load, at a kill all of them: what it has copied again is told all the same."""
+    source = made_source(random.Random(seed), size, 10**9)
+    end = data.draw(st.integers(1, size))
+    back = data.draw(st.integers(0, end - 1))
+    task = Task()
+    task.mirror(source.entries[:end])
+    former = len(task.syncs)
+    task.restart()
+    task.mirror(source.entries[back:size])
+    dropped = data.draw(st.integers(0, len(task.syncs) - former - 1))
+    del task.syncs[former : former + dropped]
+    if data.draw(st.booleans()):
+        del task.syncs[:former]
+    (again,) = compared(source, task).differences
+    assert (again.kind, again.count) == (Kind.COPIED_AGAIN, end - back)
+    assert again.source.start == source.entries[back].offset
+    assert again.target == OffsetRange(end, end + end - back)
 
 
 @given(SEEDS, st.integers(3, 60), st.sampled_from([2, 5, 10**9]), st.data())

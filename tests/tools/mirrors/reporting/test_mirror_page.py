@@ -2,6 +2,7 @@
 """The page of ``raftlog verify-mirror``: the verdict on top, what was found on both sides, and no empty sections."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from raftlog.tools.mirrors.reporting.mirror_advice import ADVICE
 from tests.tools.console import run
 from tests.tools.mirrors.changed_mirror import MIRROR, copied, rewrite
 from tests.tools.mirrors.reporting.faulty_mirrors import faulty_mirror
-from tests.tools.mirrors.test_verify_mirror import refused
+from tests.tools.mirrors.verb_runs import refused
 
 SOUND = ("--source", str(MIRROR / "n1"), "--target", str(MIRROR / "n2"))
 ALWAYS = ["What to do next", "Pairs", "Groups that move from A to B now", "Groups that come back to A then"]
@@ -83,7 +84,8 @@ def test_the_headline_is_the_worst(records: int, title: str, kind: str, tmp_path
 
 def test_same_offsets_have_no_anchors(tmp_path: Path) -> None:
     """Neither in the table nor in what was taken from the configuration."""
-    page = page_of(tmp_path, "--source", SOUND[1], "--target", SOUND[1], "--policy", "same-offsets")
+    copy = shutil.copytree(SOUND[1], tmp_path / "copy")
+    page = page_of(tmp_path, "--source", SOUND[1], "--target", str(copy), "--policy", "same-offsets")
     assert "<dd>same-offsets</dd>" in page
     assert "Anchors" not in page
     assert "Offset syncs" not in page

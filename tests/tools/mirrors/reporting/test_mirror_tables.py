@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.checkout import ROOT
 from tests.tools.console import run
 from tests.tools.mirrors.changed_mirror import MIRROR
 from tests.tools.mirrors.reporting.faulty_mirrors import faulty_mirror
-from tests.tools.mirrors.test_verify_mirror import refused
+from tests.tools.mirrors.verb_runs import refused
 
 SOUND = ("--source", str(MIRROR / "n1"), "--target", str(MIRROR / "n2"))
 
@@ -63,8 +64,8 @@ def test_the_tables_are_what_is_printed(tmp_path: Path) -> None:
 
 def test_columns(tmp_path: Path) -> None:
     """Each table has the documented columns, also where it has no rows; a second run is added to the first."""
-    out = tmp_path / "out"
-    for arguments in (SOUND, ("--source", SOUND[1], "--target", SOUND[1], "--policy", "same-offsets")):
+    out, copy = tmp_path / "out", shutil.copytree(SOUND[1], tmp_path / "copy")
+    for arguments in (SOUND, ("--source", SOUND[1], "--target", copy, "--policy", "same-offsets")):
         assert run("verify-mirror", *arguments, "--out", out).exit_code == 0
     run_ids = {row["run_id"] for row in rows(out, "runs")}
     assert len(run_ids) == 2
