@@ -3,6 +3,7 @@
 
 from typing import Any, Final
 
+from raftlog.tools.auditing.judgement import replica_rules
 from raftlog.tools.mirrors import pairing
 from raftlog.tools.mirrors.comparing import (
     alignment,
@@ -18,8 +19,8 @@ from raftlog.tools.mirrors.comparing import (
 )
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES
 from raftlog.tools.mirrors.on_spark import spark_summer
-from raftlog.tools.mirrors.reading import flow, log_reading, log_rows, replica_choice
-from tests.mutants.planting import Mutant, instead, swapped
+from raftlog.tools.mirrors.reading import flow, log_reading, log_rows, metadata, replica_choice
+from tests.mutants.planting import Mutant, instead, instead_of_property, swapped
 
 _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
@@ -27,6 +28,7 @@ _VIEW: Final = "tests/tools/mirrors/comparing/test_log_view.py"
 _PARTS: Final = "tests/tools/mirrors/on_spark/test_spark_summer.py"
 _RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
 _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
+_REPLICAS_OF_VERB: Final = "tests/tools/mirrors/test_verify_replicas.py"
 _SAME: Final = "tests/tools/mirrors/comparing/test_same_offsets.py"
 _BAD: Final = "tests/tools/mirrors/test_bad_mirrors.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
@@ -62,6 +64,18 @@ def _one_run(right: Any) -> Any:
 
 def _all_sound(*_: Any) -> dict[str, Any]:
     return {}
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+def _all_given(_self: Any, syncs: Any) -> Any:
+    return list(syncs)
+
+
+def _whole(*_: Any, **__: Any) -> Any:
+    return metadata.MetadataState.WHOLE
 
 
 def _as_given(_self: Any, syncs: Any, _made_anew: Any) -> Any:
@@ -137,6 +151,41 @@ MUTANTS: Final = (
         "MirrorSourceTask",
         instead(pair._PairComparison, "_passed_over", _nothing),
         (_RESETS,),
+    ),
+    Mutant(
+        "R-mirror-contradicted",
+        "of two replicas that contradict each other, neither is sound if nothing decides",
+        "KIP-101",
+        instead(replica_rules, "_is_newest_upheld", _always),
+        (_REPLICAS,),
+    ),
+    Mutant(
+        "R-mirror-most-records",
+        "of replicas that end alike, the one with most records is compared",
+        "UnifiedLog",
+        instead_of_property(replica_choice._Candidate, "preference", lambda each: (not each.is_out, each.end)),
+        (_REPLICAS,),
+    ),
+    Mutant(
+        "R-mirror-older-records",
+        "records that are older than the source, which was made anew, are of the former topic, though no sync is",
+        "KIP-516",
+        instead(pair._PairComparison, "_before_source", _nothing),
+        (_RESETS,),
+    ),
+    Mutant(
+        "R-mirror-looks-older",
+        "a sync that looks older than the source, and holds, is not of a former topic",
+        "KIP-516",
+        instead(pair._PairComparison, "_without_true", _all_given),
+        (_RESETS,),
+    ),
+    Mutant(
+        "R-mirror-no-metadata",
+        "it is said if the metadata of a cluster are not here",
+        "KIP-500",
+        instead(metadata, "metadata_state", _whole),
+        (f"{_REPLICAS_OF_VERB}::test_what_is_not_looked_for_without_metadata_is_said",),
     ),
     Mutant(
         "R-mirror-order",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of ``raftlog verify-mirror``: lines for people, or JSON lines (``docs/verify-mirror-1.schema.json``)."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -10,8 +9,9 @@ from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.following import GroupMove, MirrorFinding
 from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
-from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
+from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome, PairReport
 from raftlog.tools.mirrors.pairing import MirrorPair
+from raftlog.tools.mirrors.reading.flow import FoundSyncs
 from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
 from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.table_lines import table
@@ -27,9 +27,14 @@ _MOVE_NUMBERS: Final = frozenset({2, 3, 5, 6, 7})
 
 
 def flow_fact(flow: FlowReport) -> Fact:
-    """Return what the flow was taken to be, and where that is from."""
-    if flow.syncs is None:
-        return _same_offsets_fact(flow)
+    """Return what the flow was taken to be, and where that is from; and which metadata could not be read."""
+    fact = _same_offsets_fact(flow) if flow.syncs is None else _synced_fact(flow, flow.syncs)
+    source, target = flow.metadata
+    members = {"source_metadata": source.value, "target_metadata": target.value}
+    return Fact([*fact.lines[:-1], *flow.left_undone, ""], "flow", {**fact.members, **members})
+
+
+def _synced_fact(flow: FlowReport, syncs: FoundSyncs) -> Fact:
     policy = "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
     isolation = {True: "read_committed", False: "read_uncommitted", None: None}[flow.reads_committed]
     lag = flow.config.properties.get("offset.lag.max") if flow.config else None
@@ -38,12 +43,12 @@ def flow_fact(flow: FlowReport) -> Fact:
     words += [] if lag is None else [f"offset.lag.max {lag}"]
     words += [] if isolation is None else [isolation]
     words += ["with transforms"] if flow.config and flow.config.has_transforms else []
-    cluster = "target" if flow.syncs.is_on_target else "source"
-    count = sum(map(len, flow.syncs.syncs.values()))
+    cluster = "target" if syncs.is_on_target else "source"
+    count = sum(map(len, syncs.syncs.values()))
     source, target = flow.aliases
     lines = [
         f"{source} -> {target}: {', '.join(words)}, {where}.",
-        f"{count:,} offset syncs are in {flow.syncs.topic} of the {cluster}.",
+        f"{count:,} offset syncs are in {syncs.topic} of the {cluster}.",
         "",
     ]
     members = {
@@ -54,7 +59,7 @@ def flow_fact(flow: FlowReport) -> Fact:
         "isolation": isolation,
         "config_topic": flow.config.topic if flow.config else None,
         "has_transforms": flow.config.has_transforms if flow.config else None,
-        "syncs_topic": flow.syncs.topic,
+        "syncs_topic": syncs.topic,
         "syncs_cluster": cluster,
         "syncs": count,
     }
@@ -165,11 +170,9 @@ def _times(since_ms: int, until_ms: int) -> str:
     return f"from {time_text(since_ms)} to {time_text(until_ms)}"
 
 
-def total_fact(reports: Sequence[PairReport], found: Sequence[MirrorFinding] = ()) -> Fact:
-    """Return what was found of all pairs, and of the flow."""
-    severities = Counter(each.severity for report in reports for each in report.findings)
-    severities.update(each.severity for each in found)
-    compared = sum(report.result.counts.compared for report in reports)
+def total_fact(outcome: MirrorOutcome) -> Fact:
+    """Return what was found of all pairs, of the flow and of files."""
+    reports, severities, compared = outcome.pairs, outcome.severities, outcome.counts.compared
     serious = [(each, severities[each]) for each in reversed(Severity) if severities[each]]
     words = ", ".join(f"{count:,} {each.value}" for each, count in serious if each is not Severity.HARMLESS)
     line = f"{len(reports):,} pairs, {compared:,} records compared: {words or 'no finding above harmless'}."

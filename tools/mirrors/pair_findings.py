@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a mirror, in words, with the places on both sides."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -14,7 +14,7 @@ from raftlog.tools.mirrors.comparing.differences import MirrorDifference, Mirror
 from raftlog.tools.mirrors.comparing.pair import PairResult
 from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reading.clusters import PartitionLog
-from raftlog.tools.terminal.value_text import time_text
+from raftlog.tools.terminal.value_text import counted, time_text
 
 _RULES: Final = {
     MirrorFault.LOST: "mirror.lost",
@@ -73,6 +73,8 @@ def findings_of(
     *,
     has_transforms: bool = False,
     is_source_compacted: bool | None = False,
+    reads_committed: bool | None = False,
+    is_target_known: bool = True,
 ) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
 
@@ -84,6 +86,10 @@ def findings_of(
         has_transforms: whether the connector changes records: then a change is only suspicious.
         is_source_compacted: whether compaction may have removed records of the source; None if that is not known. What
             was passed over is then nothing, or only suspicious.
+        reads_committed: whether the task leaves out aborted records; None if that is not known. What was passed over is
+            only suspicious unless it does not.
+        is_target_known: whether metadata say that the target is not compacted. Otherwise its holes are one finding, and
+            only suspicious.
 
     Raises:
         StorageError: a segment cannot be read.
@@ -94,13 +100,14 @@ def findings_of(
         severity = CATALOGUE[rule].severity
         if each.kind is MirrorFault.PASSED_OVER and is_source_compacted:
             continue
-        is_doubtful = each.kind is MirrorFault.PASSED_OVER and is_source_compacted is None
-        if is_doubtful or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED}):
+        is_passed = each.kind is MirrorFault.PASSED_OVER
+        doubt = "; or compaction has removed them: no metadata of the source say" * (is_source_compacted is None)
+        doubt += "; or they are aborted records, which were left out" * (reads_committed is not False)
+        doubt *= is_passed
+        if doubt or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED}):
             severity = Severity.SUSPICIOUS
-        doubt = "; or compaction has removed them: no metadata of the source say" if is_doubtful else ""
         yield PairFinding(rule, severity, words.of(each) + doubt, pair, each.source, each.target)
-    for hole, source_place in holes:
-        yield PairFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
+    yield from _hole_findings(words, pair, list(holes), is_target_known=is_target_known)
     counts = result.counts
     for rule, count, reason in (
         ("mirror.lag", counts.lag, "{} at the end of the source not mirrored yet"),
@@ -109,6 +116,23 @@ def findings_of(
     ):
         if count:
             yield PairFinding(rule, CATALOGUE[rule].severity, reason.format(_records(count)), pair)
+
+
+def _hole_findings(
+    words: "_Words",
+    pair: MirrorPair,
+    holes: Sequence[tuple[OffsetRange, OffsetRange | None]],
+    *,
+    is_target_known: bool,
+) -> Iterator[PairFinding]:
+    severity = CATALOGUE[_HOLE].severity if is_target_known else Severity.SUSPICIOUS
+    for hole, source_place in holes if is_target_known else holes[:1]:
+        reason = words.hole(hole, source_place)
+        if not is_target_known:
+            others = sum(each.offset_count for each, _ in holes[1:])
+            reason += f"; {counted(others, 'later offset')} {'has' if others == 1 else 'have'} none" if others else ""
+            reason += "; lost, or compacted: no metadata of the target say"
+        yield PairFinding(_HOLE, severity, reason, pair, source_place, hole)
 
 
 class _Words:

@@ -3,7 +3,8 @@
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import attrs
 
@@ -16,7 +17,14 @@ from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reading.flow import FoundConfig, FoundSyncs
+from raftlog.tools.mirrors.reading.metadata import MetadataState
 from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
+
+_NO_LIVES: Final = "topics that were made anew show only by their syncs"
+_NO_TABLES: Final = {
+    "source": "what was passed over may be compacted, and cycles and topics without a mirror are not looked for",
+    "target": "holes are only suspicious, and cycles and topics without a mirror are not looked for",
+}
 
 
 @attrs.frozen
@@ -29,6 +37,7 @@ class FlowReport:
         config: where most of this is from; None if the target has none.
         syncs: the offset syncs; None if mirrors have the offsets of their sources.
         reads_committed: whether records of aborted transactions are left out; None if that is not known.
+        metadata: what could be read of the metadata of the source, and of the target.
     """
 
     aliases: tuple[str, str]
@@ -36,10 +45,21 @@ class FlowReport:
     config: FoundConfig | None
     syncs: FoundSyncs | None
     reads_committed: bool | None
+    metadata: tuple[MetadataState, MetadataState] = (MetadataState.WHOLE, MetadataState.WHOLE)
 
     def syncs_of(self, topic: str, partition: int) -> Sequence[Sync]:
         """Return the offset syncs of a partition of the source, in the order of their topic."""
         return () if self.syncs is None else self.syncs.syncs.get((topic, partition), ())
+
+    @property
+    def left_undone(self) -> Iterator[str]:
+        """In a sentence for each cluster whose metadata could not be read as a whole: what was not looked for."""
+        for side, state in zip(("source", "target"), () if self.syncs is None else self.metadata, strict=False):
+            if state is MetadataState.NEWEST:
+                yield f"The metadata of the {side} have no first state that can be read: {_NO_LIVES}."
+            elif state is not MetadataState.WHOLE:
+                what = "are not here" if state is MetadataState.NOT_THERE else "are damaged"
+                yield f"The metadata of the {side} {what}: {_NO_LIVES}, {_NO_TABLES[side]}."
 
     @property
     def synced_topics(self) -> Sequence[str]:
@@ -112,6 +132,21 @@ class PairReport:
     replicas: tuple[ReplicaChoice, ReplicaChoice]
     moves: tuple[GroupMove, ...] = ()
     moves_back: tuple[GroupMove, ...] = ()
+
+    def with_doubt(self) -> "PairReport":
+        """Return it with findings that are only suspicious, if replicas contradict each other, and any may be right."""
+        sides = zip(("source", "target"), self.replicas, strict=True)
+        doubted = " and of the ".join(side for side, choice in sides if choice.is_doubtful)
+        if not doubted:
+            return self
+        doubt = f"; or another replica of the {doubted} is right, and this one is not"
+        findings = tuple(
+            attrs.evolve(each, severity=Severity.SUSPICIOUS, reason=each.reason + doubt)
+            if each.severity > Severity.HARMLESS
+            else each
+            for each in self.findings
+        )
+        return attrs.evolve(self, findings=findings)
 
     @property
     def worst(self) -> Severity:

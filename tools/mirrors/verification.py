@@ -64,6 +64,18 @@ class _AskedPair:
     syncs: Sequence[Sync]
     mirrored_end: int
 
+    def has_older(self, made_anew: MadeAnew) -> bool:
+        """Whether the target begins with a record that is older than its source.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        since_ms, start = made_anew.source_ms, self.target.rows.start_offset
+        if since_ms is None:
+            return False
+        first = next(self.target.records(start, self.target.rows.end_offset), None)
+        return first is not None and 0 <= first.timestamp < since_ms
+
 
 class MirrorVerification:
     """Compares two clusters. Their files are read when results are asked for.
@@ -123,7 +135,7 @@ class MirrorVerification:
         asked: deque[_AskedPair] = deque()
         readings = self._summer.summed(self._requests(pairs, asked))
         for source, target in zip(readings, readings, strict=True):
-            yield self._report(asked.popleft(), source, target)
+            yield self._report(asked.popleft(), source, target).with_doubt()
 
     def flow_findings(self) -> Iterator[MirrorFinding]:
         """Yield the gaps of heartbeats, the cycles, and the topics and partitions without a mirror or a source.
@@ -194,7 +206,8 @@ class MirrorVerification:
             else:
                 edges = edges_of(each.syncs, each.mirrored_end)
             yield SumsRequest(ours.rows, edges[0])
-            yield SumsRequest(theirs.rows, edges[1], metadata is not None and not metadata.is_compacted(pair.target))
+            wants_holes = self._flow.syncs is not None if metadata is None else not metadata.is_compacted(pair.target)
+            yield SumsRequest(theirs.rows, edges[1], wants_holes)
 
     def _made_anew(self, pair: MirrorPair) -> MadeAnew:
         topics = pair.source, pair.target
@@ -222,10 +235,13 @@ class MirrorVerification:
             holes,
             has_transforms=self._flow.config is not None and self._flow.config.has_transforms,
             is_source_compacted=None if source_metadata is None else source_metadata.is_compacted(pair.source),
+            reads_committed=self._flow.reads_committed,
+            is_target_known=self._metadata[1] is not None,
         )
         target = asked.target if self._flow.syncs is None else None
         told = with_topic_ids(list(findings), pair, asked.source, source_metadata, target)
-        report = PairReport(pair, result, tuple(told), (asked.source.choice, asked.target.choice))
+        kept = attrs.evolve(result, places=())  # Places hold on to logs, and only groups need them.
+        report = PairReport(pair, kept, tuple(told), (asked.source.choice, asked.target.choice))
         evidence = self._evidence(pair, *logs)
         if not evidence.groups:
             return report
@@ -236,13 +252,15 @@ class MirrorVerification:
     def _compared(self, asked: "_AskedPair", ours: LogReading, theirs: LogReading) -> PairResult:
         if self._flow.syncs is None:
             return compare_same_offsets(ours.summed, theirs.summed)
+        made_anew = self._made_anew(asked.pair)
         return compare_pair(
             ours.summed,
             theirs.summed,
             asked.syncs,
             asked.mirrored_end,
             reads_committed=self._flow.reads_committed,
-            made_anew=self._made_anew(asked.pair),
+            made_anew=made_anew,
+            has_older=asked.has_older(made_anew),
         )
 
     def _with_groups(self, report: PairReport, evidence: GroupEvidence, places: MirroredPlaces) -> PairReport:

@@ -6,7 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from raftlog.errors import MirrorFlowError, NamingPolicyError, RaftLogError
+from raftlog.records.files.file_names import METADATA_TOPIC
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.mirrors.mirror_lines import flow_fact, flow_finding_facts, move_facts, pair_facts, total_fact
@@ -17,7 +20,7 @@ from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome, PairRep
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import FoundConfig, check_clusters, find_configs, find_syncs, said
 from raftlog.tools.mirrors.reading.log_reading import LogSummer
-from raftlog.tools.mirrors.reading.metadata import ClusterMetadata, read_metadata
+from raftlog.tools.mirrors.reading.metadata import ClusterMetadata, metadata_state, read_metadata
 from raftlog.tools.mirrors.verification import MirrorVerification
 from raftlog.tools.own_file import check_outside
 from raftlog.tools.terminal.argument_parser import Parser
@@ -86,6 +89,11 @@ def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterat
         source, target = (_cluster(*each) for each in zip((given.source, given.target), metadata, strict=True))
         check_clusters(source, target, () if given.policy == SAME_OFFSETS else metadata)
         flow, problems = _flow(given, source, target)
+        states = (
+            metadata_state(each, is_there=METADATA_TOPIC in cluster.topics)
+            for each, cluster in zip(metadata, (source, target), strict=True)
+        )
+        flow = attrs.evolve(flow, metadata=(next(states), next(states)))
         yield flow_fact(flow)
         verification = MirrorVerification(source, target, flow, *metadata, summer)
         reports: list[PairReport] = []
@@ -102,8 +110,9 @@ def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterat
         all_problems = (*problems, *verification.problems)
         for problem in all_problems:
             _report(problem, tally)
-        yield total_fact(reports, found)
-        leave(MirrorOutcome(given.source, given.target, flow, reports, found, verification.spans, all_problems))
+        outcome = MirrorOutcome(given.source, given.target, flow, reports, found, verification.spans, all_problems)
+        yield total_fact(outcome)
+        leave(outcome)
 
 
 @contextlib.contextmanager

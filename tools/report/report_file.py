@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.own_file import is_own, write_whole
 from raftlog.tools.report.page import HEAD
 
@@ -16,9 +17,11 @@ def check_report_path(path: str) -> None:
     """Check that a report can be written to a path. Call it before the audit, so that no work is lost.
 
     Raises:
-        LogDirectoryError: the path exists and is not a report.
+        LogDirectoryError: the path exists and is not a report, or is ``-``.
         StorageError: the path cannot be read, or its directory does not exist.
     """
+    if path == STANDARD_INPUT:  # For other options that means standard output, which has the findings.
+        raise LogDirectoryError("-: a report is written to a file; one of that name is ./-")
     target = Path(path)
     if not target.parent.is_dir():
         raise StorageError(path, "make", "there is no such directory")

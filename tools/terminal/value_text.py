@@ -8,6 +8,8 @@ from typing import Final
 from raftlog.file_paths import name_of
 from raftlog.records.files.file_names import FileKind
 
+LAST_MS: Final = 253_402_300_799_999
+"""The last time that calendars have, in ms since the Unix epoch: the end of the year 9999."""
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 
 

@@ -44,6 +44,8 @@ def test_a_path_that_is_not_a_file_is_kept(tmp_path: Path) -> None:
     for name in ("folder", "pipe", "link"):
         with pytest.raises(LogDirectoryError):
             check_report_path(str(tmp_path / name))
+    with pytest.raises(LogDirectoryError, match="a report is written to a file"):
+        check_report_path("-")  # A file of that name is ./-
     with pytest.raises(StorageError, match="there is no such directory"):
         check_report_path(str(tmp_path / "missing" / "report.html"))
 

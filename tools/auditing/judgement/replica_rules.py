@@ -63,7 +63,21 @@ def judge_replicas(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
             yield from _judge_history(of_one_topic, read)
 
 
-def sound_lineage_faults(replicas: Sequence[PartitionEvidence], read: BatchReader) -> dict[str, Finding]:
+@attrs.frozen
+class LineageFault:
+    """Why a replica is not of the lineage of the others.
+
+    Attributes:
+        finding: the contradiction.
+        is_shown: whether something shows that it is this replica that is wrong: a later epoch, most replicas, a proof
+            of what was committed, or a finding about its batch. Otherwise the other side may be the wrong one.
+    """
+
+    finding: Finding
+    is_shown: bool
+
+
+def sound_lineage_faults(replicas: Sequence[PartitionEvidence], read: BatchReader) -> dict[str, LineageFault]:
     """Return the replicas whose log is not of the lineage that the others show to be sound, each with why.
 
     Such a replica has forked, has another batch at an offset of an epoch, or has gone on without what is proven to be
@@ -74,13 +88,14 @@ def sound_lineage_faults(replicas: Sequence[PartitionEvidence], read: BatchReade
         read: reads batches of a surveyed segment again.
 
     Returns:
-        By the path of the log's directory, the first finding.
+        By the path of the log's directory, the first contradiction.
     """
-    found: dict[str, Finding] = {}
+    found: dict[str, LineageFault] = {}
     if len(replicas) > 1:
         for difference, finding in _judged_differences(replicas, read):
             if difference.of.kind in _CONTRADICTIONS:
-                found.setdefault(directory_of(finding.path), finding)
+                is_shown = difference.is_decided or finding.rule == "replica-lost"
+                found.setdefault(directory_of(finding.path), LineageFault(finding, is_shown))
     return found
 
 
@@ -139,11 +154,15 @@ class _Difference:
         of: the difference; findings are reported about its right side.
         newest_epoch: the newest replica's epoch at the offset of the difference.
         other: the replica that is compared with the newest one.
+        newest: that one.
+        is_decided: whether something shows which of the two is wrong, if they contradict each other.
     """
 
     of: Divergence
     newest_epoch: int | None
     other: PartitionEvidence
+    newest: PartitionEvidence
+    is_decided: bool = True
 
     @property
     def way(self) -> tuple[object, ...]:
@@ -159,7 +178,7 @@ def _differences(replicas: Sequence[PartitionEvidence], read: BatchReader) -> It
         newest, *others = remaining
         for replica in others:
             for divergence in divergences(newest, replica, read, end_offset):
-                yield _Difference(divergence, divergence.left.epoch, replica)
+                yield _Difference(divergence, divergence.left.epoch, replica, newest)
         end_offset = newest.start_offset
         remaining = [replica for replica in others if replica.start_offset < end_offset]
 
@@ -183,11 +202,27 @@ def _blamed(found: Sequence[_Difference], replicas: Sequence[PartitionEvidence])
         holders = sum(each.start_offset <= divergence.offset < each.end_offset for each in replicas)
         is_left, is_right = (_is_suspect(side, replicas) for side in (divergence.left, divergence.right))
         if is_left == is_right and 2 * counts[way] <= holders:
-            yield difference
+            yield attrs.evolve(difference, is_decided=_is_newest_upheld(difference, found, replicas))
         elif way not in seen:
             seen.add(way)
             turned = attrs.evolve(divergence, left=divergence.right, right=divergence.left)
             yield difference if is_right and not is_left else attrs.evolve(difference, of=turned)
+
+
+def _is_newest_upheld(
+    difference: _Difference, found: Sequence[_Difference], replicas: Sequence[PartitionEvidence]
+) -> bool:
+    """Whether a later epoch, or most replicas, uphold the newest replica against one that contradicts it."""
+    newest, offset = difference.newest, difference.of.offset
+    if newest.last_epoch > difference.other.last_epoch:
+        return True
+    against = {
+        each.other.place
+        for each in found
+        if each.newest is newest and each.of.kind in _CONTRADICTIONS and each.of.offset <= offset
+    }
+    holders = [each.place for each in replicas if each.start_offset <= offset < each.end_offset]
+    return 2 * sum(place not in against for place in holders) > len(holders)
 
 
 def _is_suspect(side: Side, replicas: Sequence[PartitionEvidence]) -> bool:

@@ -102,6 +102,7 @@ def compare_pair(
     *,
     reads_committed: bool | None = None,
     made_anew: MadeAnew = _NEVER,
+    has_older: bool = False,
     copies_aborted: bool = False,
 ) -> PairResult:
     """Compare a partition with its mirror.
@@ -115,6 +116,8 @@ def compare_pair(
         reads_committed: whether the task leaves out records of aborted transactions. If that is not known, each
             lifetime is taken to do what leaves less to explain.
         made_anew: when the topics were made. Syncs that are older, and that do not hold, are of former topics.
+        has_older: whether the source was made anew, and the target begins with an older record: one of the former
+            topic, of which no sync may be left.
         copies_aborted: whether aborted records of the target are copies of the source's. Otherwise a worker with
             exactly-once support has mirrored them again.
     """
@@ -123,7 +126,8 @@ def compare_pair(
         for each, edges in zip((source, target), edges_of(syncs, mirrored_end), strict=True)
     )
     mirrored = _mirrored(target, copies_aborted=copies_aborted)
-    return _PairComparison(source, mirrored, syncs, mirrored_end, reads_committed, made_anew).result()
+    comparison = _PairComparison(source, mirrored, syncs, mirrored_end, reads_committed, made_anew)
+    return comparison.result(has_older=has_older)
 
 
 def _mirrored(target: SummedLog, *, copies_aborted: bool) -> SummedView:
@@ -155,8 +159,10 @@ class _PairComparison:
         self._frontier = self._source.start_offset
         """The offset after the last record of the source that a lifetime has mirrored."""
 
-    def result(self) -> PairResult:
+    def result(self, *, has_older: bool) -> PairResult:
         valid = self._with_begins(self._of_these_topics())
+        if has_older and valid and not any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences):
+            self._differences += self._before_source(valid[0])
         for number, lifetime in enumerate(valid):
             is_last = number == len(valid) - 1
             end = (
@@ -232,7 +238,7 @@ class _PairComparison:
             (MirrorFault.TARGET_SHRUNK, made_anew.target_ms),
         ):
             former = [each for each in left if since_ms is not None and 0 <= each.timestamp_ms < since_ms]
-            former = [each for each in former if not self._holds(each)]
+            former = self._without_true(former)
             if former:
                 upstream, downstream = ([getattr(each, name) for each in former] for name in ("upstream", "downstream"))
                 source = OffsetRange(min(upstream), max(upstream) + 1)
@@ -242,6 +248,37 @@ class _PairComparison:
                 gone = set(former)
                 left = [each for each in left if each not in gone]
         return left
+
+    def _without_true(self, syncs: Sequence[Sync]) -> list[Sync]:
+        """Return the syncs that do not hold, of some in the order of their topic.
+
+        Sums show at once where records are equal from one sync to the next. Each other one costs a read of both logs:
+        if none of a sample holds, they are of a former topic, but for the last ones, which a clock made look older.
+        """
+        bounds = [np.array([getattr(each, name) for each in syncs], np.int64) for name in ("upstream", "downstream")]
+        are_true = np.zeros(len(syncs), bool)
+        if len(syncs) > 1:
+            are_equal, _ = self._source.equal_windows(bounds[0], self._target, bounds[1])
+            are_true[:-1] = are_equal & (np.diff(bounds[0]) > 0) & (np.diff(bounds[1]) > 0)
+        doubted = [each for each, is_true in zip(syncs, are_true.tolist(), strict=True) if not is_true]
+        step = -(-len(doubted) // _SAMPLE) or 1
+        if any(map(self._holds, doubted[::step])):
+            return [each for each in doubted if not self._holds(each)]
+        while doubted and self._holds(doubted[-1]):
+            doubted.pop()
+        return doubted
+
+    def _before_source(self, first: Lifetime) -> Iterator[MirrorDifference]:
+        """Yield what a target has of a former source, by how many more records than the source it has before a sync."""
+        sync = next((each for each in first.syncs if not self._is_here(each) or self._holds(each)), None)
+        if sync is None or first.begin is not None:
+            return
+        source, target = self._source, self._target
+        count = target.rank(sync.downstream) - source.rank(sync.upstream) - min(sync.upstream, source.start_offset)
+        if count > 0:
+            former = OffsetRange(target.start_offset, target.offset_after(OffsetRange(0, sync.downstream), count))
+            nowhere = OffsetRange(source.start_offset, source.start_offset)
+            yield MirrorDifference(MirrorFault.SOURCE_RECREATED, nowhere, former, count)
 
     def _of_these_topics(self) -> list[Lifetime]:
         """Return what the logs as they are now can show: not what was mirrored from, or to, a former topic."""
@@ -295,8 +332,7 @@ class _PairComparison:
     # One lifetime
 
     def _compare_lifetime(self, lifetime: Lifetime, target_end: int, *, is_first: bool, is_last: bool) -> None:
-        if self._reads_committed is False:  # Otherwise aborted records are passed over, too.
-            self._differences += self._passed_over(lifetime)
+        self._differences += self._passed_over(lifetime)
         syncs = [each for each in lifetime.syncs if self._is_here(each)]
         self._unverifiable += len(lifetime.syncs) - len(syncs)
         named = [*([lifetime.begin] if lifetime.begin else []), *syncs]
@@ -330,7 +366,8 @@ class _PairComparison:
         """Yield what a task has passed over, of records that the source does not have any more.
 
         Both syncs beside it are known, and the first one is below the log start. Control records are passed over, too;
-        each is of a transaction that has a record. So there are no more of them than there are records mirrored.
+        each is of a transaction that has a record. So there are no more of them than there are records mirrored. If
+        the task reads committed, aborted records may explain more.
         """
         for before, after in itertools.pairwise(lifetime.syncs):
             mirrored = after.downstream - before.downstream

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the metadata of a cluster say of its topics: their configs, and when each was made and removed."""
 
+import enum
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
@@ -18,6 +19,15 @@ from raftlog.tools.image.tables import Tables
 from raftlog.tools.image.topics import is_compacted
 from raftlog.tools.state.positions import Position
 from raftlog.tools.state.state_search import State, StateSource, copies, earliest, find_changes, find_state
+
+
+class MetadataState(enum.Enum):
+    """What could be read of the metadata of a cluster."""
+
+    WHOLE = "whole"
+    NEWEST = "newest"
+    DAMAGED = "damaged"
+    NOT_THERE = "not-there"
 
 
 @attrs.frozen
@@ -66,9 +76,16 @@ class ClusterMetadata:
 def read_metadata(paths: Sequence[str]) -> ClusterMetadata | None:
     """Return what the metadata of a cluster say; None if no directory has metadata from which a state can be made.
 
+    A state without a topic is none: of a cluster whose topics are compared, its log is empty, or damaged early.
+
     Raises:
         StorageError: a path cannot be read.
     """
+    found = _read_metadata(paths)
+    return found if found is not None and found.tables.topic_ids else None
+
+
+def _read_metadata(paths: Sequence[str]) -> ClusterMetadata | None:
     evidence = group_by_place(survey_all(_tasks(paths), 1))
     view = quorum_view(evidence)
     if view is None:
@@ -82,6 +99,18 @@ def read_metadata(paths: Sequence[str]) -> ClusterMetadata | None:
         return ClusterMetadata(find_state(among, Position()).image.tables, {})
     except StateNotThereError:
         return None
+
+
+def metadata_state(metadata: ClusterMetadata | None, *, is_there: bool) -> MetadataState:
+    """Return what could be read of the metadata of a cluster.
+
+    Args:
+        metadata: what ``read_metadata`` has returned.
+        is_there: whether a directory has a metadata log.
+    """
+    if metadata is None:
+        return MetadataState.DAMAGED if is_there else MetadataState.NOT_THERE
+    return MetadataState.WHOLE if metadata.lives else MetadataState.NEWEST
 
 
 def _with_lives(among: Sequence[StateSource]) -> ClusterMetadata:

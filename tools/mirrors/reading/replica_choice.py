@@ -4,6 +4,7 @@
 A partition that has one replica here is not surveyed. Of several, all files are read once more.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -13,19 +14,23 @@ import attrs
 from raftlog.file_paths import directory_of
 from raftlog.invariants import present
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.rules import Severity
 from raftlog.tools.auditing.agreement.topic_id_rules import judge_topic_ids, topic_id_file
 from raftlog.tools.auditing.batch_reader import read_batches
 from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.log_lineages import log_lineage
-from raftlog.tools.auditing.history.replicas import log_end
-from raftlog.tools.auditing.judgement.replica_rules import sound_lineage_faults
+from raftlog.tools.auditing.history.quorum_statements import cut_offset
+from raftlog.tools.auditing.judgement.replica_rules import LineageFault, sound_lineage_faults
 from raftlog.tools.auditing.run.engine import survey_all
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.source.planning import Partition
+from raftlog.tools.terminal.value_text import counted
 from raftlog.uuid_text import uuid_to_text
 
 _ALONE: Final = "it is the only replica here"
+_EMPTY: Final = OffsetAndEpoch(0, -1)
+_DOUBT: Final = "; nothing shows which is right"
 
 
 @attrs.frozen
@@ -49,13 +54,16 @@ class ReplicaChoice:
         directory: of its log.
         reason: why this one, in a clause.
         passed: the other replicas that are here, by path.
-        findings: of the audit: which replicas are not of the sound lineage.
+        findings: of the audit: which replicas are not of the sound lineage, or of the topic; and what is damaged of
+            those that are not compared.
+        is_doubtful: whether replicas contradict each other, and nothing shows which is right.
     """
 
     directory: str
     reason: str = _ALONE
     passed: tuple[PassedReplica, ...] = ()
     findings: tuple[Finding, ...] = ()
+    is_doubtful: bool = False
 
 
 @attrs.frozen
@@ -65,25 +73,52 @@ class _Candidate:
     Attributes:
         found: its files.
         directory: of its log.
-        end: of what is sound of it, exclusive, with the last epoch before that.
-        fault: why it is not of the sound lineage, or of the topic; empty if it is.
+        end: of its log, exclusive, with the last epoch before that; before offsets that are out of place.
+        record_count: how many records its sound batches have, by their headers.
+        damaged_from: the first offset that is damaged; None if none is.
+        fault: why it is not of the sound lineage, or of the topic; None if it is.
+        damage: the findings about its segments.
     """
 
     found: Partition
     directory: str
-    end: OffsetAndEpoch
-    fault: str
+    end: OffsetAndEpoch = _EMPTY
+    record_count: int = 0
+    damaged_from: int | None = None
+    fault: LineageFault | None = None
+    damage: tuple[Finding, ...] = ()
 
     @property
-    def preference(self) -> tuple[bool, OffsetAndEpoch]:
-        """Greater for the one to prefer."""
-        return not self.fault, self.end
+    def is_out(self) -> bool:
+        """Whether something shows that it is wrong."""
+        return self.fault is not None and self.fault.is_shown
+
+    @property
+    def preference(self) -> tuple[bool, OffsetAndEpoch, int, bool]:
+        """Greater for the one to prefer. Records count, so that damage, holes and a later log start do too."""
+        return not self.is_out, self.end, self.record_count, self.fault is None
+
+    @property
+    def reach(self) -> str:
+        """How far it reaches, in a clause."""
+        damage = "" if self.damaged_from is None else f", and is damaged at offset {self.damaged_from}"
+        return f"it ends at offset {self.end.offset} of epoch {self.end.epoch}{damage}"
+
+    def why_not(self, chosen: "_Candidate") -> str:
+        """Return in a clause why another one was chosen."""
+        if self.fault is not None:
+            doubt = "" if self.fault.is_shown else _DOUBT
+            return f"{self.fault.finding.reason} [{self.fault.finding.rule}]{doubt}"
+        fewer = chosen.record_count - self.record_count
+        less = f", with {counted(fewer, 'record')} less" if self.end == chosen.end and fewer > 0 else ""
+        return f"{self.reach}{less}"
 
 
 def choose_replica(replicas: Sequence[Partition], topic_id: UUID | None = None) -> tuple[Partition, ReplicaChoice]:
-    """Return the replica to compare, and why; of equal ones, the first.
+    """Return the replica to compare, and why.
 
-    A replica of another topic id, or that is not of the sound lineage, is chosen only if there is no other.
+    A replica of another topic id, or that is not of the sound lineage, is chosen only if there is no other. Of the
+    others, the one counts that reaches furthest, then the one that has most records, and then the first by path.
 
     Args:
         replicas: of one partition, each with segments; at least one.
@@ -95,65 +130,86 @@ def choose_replica(replicas: Sequence[Partition], topic_id: UUID | None = None) 
     """
     if len(replicas) == 1:
         return replicas[0], ReplicaChoice(_directory(replicas[0]))
-    candidates, findings = _candidates(replicas, topic_id)
+    candidates = _candidates(replicas, topic_id)
     chosen = max(candidates, key=lambda each: each.preference)
-    passed = [
-        PassedReplica(each.directory, each.fault or f"it {_reach(each.end)}")
-        for each in candidates
-        if each is not chosen
-    ]
-    sound = sum(not each.fault for each in candidates)
-    reason = f"of {len(candidates)} replicas, it reaches furthest: it {_reach(chosen.end)}"
+    others = [each for each in candidates if each is not chosen]
+    sound = sum(not each.is_out for each in candidates)
+    is_doubtful = not chosen.is_out and any(each.fault is not None and not each.is_out for each in candidates)
+    among = f"of {len(candidates)} replicas, it reaches furthest"
     if sound == 1:
-        reason = f"of {len(candidates)} replicas, it alone is sound: it {_reach(chosen.end)}"
+        among = f"of {len(candidates)} replicas, it alone is sound"
     elif 0 < sound < len(candidates):
-        reason = f"of {sound} sound replicas among {len(candidates)}, it reaches furthest: it {_reach(chosen.end)}"
-    elif not sound:
-        reason += f"; no replica is sound: {chosen.fault}"
-    return chosen.found, ReplicaChoice(chosen.directory, reason, tuple(passed), findings)
-
-
-def _reach(end: OffsetAndEpoch) -> str:
-    return f"ends at offset {end.offset} of epoch {end.epoch}"
+        among = f"of {sound} sound replicas among {len(candidates)}, it reaches furthest"
+    reason = f"{among}: {chosen.reach}"
+    if is_doubtful:
+        reason += f"; others contradict it{_DOUBT}"
+    elif chosen.fault is not None:
+        reason += f"; no replica is sound: {chosen.fault.finding.reason}"
+    findings = [each.fault.finding for each in candidates if each.fault is not None]
+    findings += [finding for each in others for finding in each.damage]
+    passed = tuple(PassedReplica(each.directory, each.why_not(chosen)) for each in others)
+    return chosen.found, ReplicaChoice(chosen.directory, reason, passed, tuple(findings), is_doubtful)
 
 
 def _directory(replica: Partition) -> str:
     return directory_of(replica.segments[0].path) or "."
 
 
-def _candidates(replicas: Sequence[Partition], topic_id: UUID | None) -> tuple[list[_Candidate], tuple[Finding, ...]]:
+def _candidates(replicas: Sequence[Partition], topic_id: UUID | None) -> list[_Candidate]:
     by_directory = {_directory(each): each for each in replicas}
     tasks = (each for each in find_tasks(list(by_directory)) if isinstance(each, SurveyTask))
     found = [each for each in group_by_place(survey_all(tasks, 1)) if each.segments]
     evidence = {directory_of(each.segments[0].task.path) or ".": each for each in found}
-    others = _other_topics(evidence, topic_id)
-    faults = sound_lineage_faults([each for path, each in evidence.items() if path not in others], read_batches)
-    candidates = []
-    for directory, replica in sorted(by_directory.items()):
-        seen = evidence.get(directory)
-        end = OffsetAndEpoch(0, -1) if seen is None else _sound_end(seen)
-        fault = faults.get(directory)
-        why = others.get(directory) or (f"{fault.reason} [{fault.rule}]" if fault else "")
-        candidates.append(_Candidate(replica, directory, end, why))
-    return candidates, tuple(faults.values())
+    faults = _other_topics(evidence, topic_id)
+    for is_of_others in (False, True):
+        of_one = [each for path, each in evidence.items() if (path in faults) is is_of_others]
+        faults = sound_lineage_faults(of_one, read_batches) | faults
+    return [
+        _candidate(_Candidate(replica, directory, fault=faults.get(directory)), evidence.get(directory))
+        for directory, replica in sorted(by_directory.items())
+    ]
 
 
-def _sound_end(seen: PartitionEvidence) -> OffsetAndEpoch:
-    """Return the end of what is sound of a log, exclusive: before damage, and before offsets that are out of place."""
+def _candidate(replica: _Candidate, seen: PartitionEvidence | None) -> _Candidate:
+    """Return a replica with what a survey has seen of it."""
+    if seen is None:
+        return replica
     misplaced = [each.misplaced_from for each in seen.segments if each.misplaced_from is not None]
-    return min([log_end(seen), *(log_lineage(seen).cut(offset).end for offset in misplaced)])
+    end = OffsetAndEpoch(seen.end_offset, seen.last_epoch)
+    return attrs.evolve(
+        replica,
+        end=min([end, *(log_lineage(seen).cut(offset).end for offset in misplaced)]),
+        record_count=sum(each.extent.record_count for each in seen.segments if each.extent is not None),
+        damaged_from=min([offset for offset in (cut_offset(seen), *misplaced) if offset is not None], default=None),
+        damage=tuple(
+            finding
+            for each in seen.segments
+            for finding in each.findings
+            if finding.severity >= Severity.DAMAGED and finding.path == each.task.path
+        ),
+    )
 
 
-def _other_topics(evidence: Mapping[str, PartitionEvidence], topic_id: UUID | None) -> dict[str, str]:
+def _other_topics(evidence: Mapping[str, PartitionEvidence], topic_id: UUID | None) -> dict[str, LineageFault]:
     """Return the replicas of another topic id, by directory, each with why."""
     if topic_id is not None:
         return dict(_against_metadata(evidence, uuid_to_text(topic_id)))
-    return {directory_of(each.path): each.reason for each in judge_topic_ids(list(evidence.values()))}
+    ids = Counter(id_ for id_ in map(_topic_id, evidence.values()) if id_ is not None)
+    is_shown = 2 * max(ids.values(), default=0) > ids.total()
+    found = judge_topic_ids(list(evidence.values()))
+    return {directory_of(each.path): LineageFault(each, is_shown) for each in found}
 
 
-def _against_metadata(evidence: Mapping[str, PartitionEvidence], topic_id: str) -> Iterator[tuple[str, str]]:
+def _against_metadata(evidence: Mapping[str, PartitionEvidence], topic_id: str) -> Iterator[tuple[str, LineageFault]]:
     for directory, each in evidence.items():
-        file = topic_id_file(each)
-        if file is not None and present(file.contents, "contents")["topic_id"] != topic_id:
-            own = present(file.contents, "contents")["topic_id"]
-            yield directory, f"its topic id is {own}, and that of the topic is {topic_id}"
+        own = _topic_id(each)
+        if own is not None and own != topic_id:
+            path = present(topic_id_file(each), "a file with an id").task.path
+            finding = Finding(path, "topic-id", f"its topic id is {own}, and that of the topic is {topic_id}")
+            yield directory, LineageFault(finding, is_shown=True)
+
+
+def _topic_id(replica: PartitionEvidence) -> str | None:
+    """Return the topic id that a file of a replica says; None if none does."""
+    file = topic_id_file(replica)
+    return None if file is None else str(present(file.contents, "contents")["topic_id"])

@@ -112,6 +112,8 @@ def _facts(outcome: MirrorOutcome, run: str) -> Iterator[tuple[str, Cell]]:
         count = sum(map(len, flow.syncs.syncs.values()))
         where = f"{flow.syncs.topic} of the {'target' if flow.syncs.is_on_target else 'source'}"
         yield "Offset syncs", f"{count:,} in {where}"
+    for sentence in flow.left_undone:
+        yield "Not looked for", sentence
     for name, words in _TOLD:
         if config is not None and config.properties.get(name):
             yield words, config.properties[name]

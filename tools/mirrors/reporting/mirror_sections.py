@@ -2,7 +2,6 @@
 """The sections of the page of ``raftlog verify-mirror``: pairs, differences, groups, and when the flow stood still."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from raftlog.records.rules import Severity
@@ -19,7 +18,7 @@ from raftlog.tools.report.markup import Markup, element, escaped, joined
 from raftlog.tools.report.severity_label import severity_label
 from raftlog.tools.report.tables import Cell, table
 from raftlog.tools.report.worst import rank_of
-from raftlog.tools.terminal.value_text import counted, duration_text, time_text
+from raftlog.tools.terminal.value_text import LAST_MS, counted, duration_text, time_text
 
 MOST_LANES: Final = 24
 MOST_ROWS: Final = 500
@@ -151,7 +150,9 @@ def times_section(spans: Sequence[FlowSpan], findings: Sequence[MirrorFinding]) 
     """Return when each flow was alive, and when it stood still; None if there are no heartbeats."""
     if not spans:
         return None
-    start, end = min(each.since_ms for each in spans), max(each.until_ms for each in spans)
+    times = [time for each in spans for time in (each.since_ms, each.until_ms)]
+    times = [time for time in times if 0 <= time <= LAST_MS] or [0]  # Others would leave no room for these.
+    start, end = min(times), max(times)
     gaps = [each for each in findings if each.rule == _GAP]
     lanes = [Lane(f"{each.flow}: {counted(each.count, 'heartbeat')}", list(_span_bars(each, gaps))) for each in spans]
     scale = Scale(start, max(end, start + 1), _clock if end - start < _DAY_MS else _day)
@@ -185,11 +186,11 @@ def _gap_row(gap: MirrorFinding) -> tuple[Cell, ...]:
 
 
 def _clock(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%H:%M:%S}"
+    return time_text(time_ms)[11:19]
 
 
 def _day(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%m-%d %H:%M}"
+    return time_text(time_ms)[5:16].replace("T", " ")
 
 
 def names_section(findings: Sequence[MirrorFinding]) -> Markup | None:

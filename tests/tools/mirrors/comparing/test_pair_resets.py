@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A task whose offset was out of range, and topics of which metadata say that they were made anew."""
 
+import itertools
 import random
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.comparing.pair import MadeAnew, compare_pair
+from raftlog.tools.mirrors.comparing.pair import MadeAnew, _PairComparison, compare_pair
 from tests.tools.mirrors.comparing.made_mirrors import MemoryLog, Task, made_source
 
 SEEDS = st.integers(0, 1 << 32)
@@ -19,8 +21,7 @@ SEEDS = st.integers(0, 1 << 32)
 def test_what_a_task_passed_over_is_told(seed: int, mirrored: int, passed: int, rest: int, committed: bool) -> None:
     """Retention has removed records before they were mirrored, so that syncs are all that shows it.
 
-    As many offsets as records were mirrored may be those of control records: then nothing is said, and neither is if
-    records of aborted transactions are passed over.
+    As many offsets as records were mirrored may be those of control records: then nothing is said.
     """
     source = made_source(random.Random(seed), mirrored + passed + rest, 10**9)
     task = Task(reads_committed=committed)
@@ -31,16 +32,16 @@ def test_what_a_task_passed_over_is_told(seed: int, mirrored: int, passed: int, 
     found = compare_pair(now, task.log(), task.syncs, reads_committed=committed)
     told = [each for each in found.differences if each.kind is Kind.PASSED_OVER]
     assert found.differences == tuple(told)
-    if committed:
-        assert told == []
-        return
-    before = max((each for each in task.syncs if each.upstream < kept[0].offset), key=lambda each: each.upstream)
-    count = mirrored - before.downstream
-    offsets = kept[0].offset - before.upstream - count
-    assert [each.count for each in told] == ([offsets] if offsets > count else [])
-    for each in told:
-        assert each.source == OffsetRange(kept[0].offset - offsets, kept[0].offset)
-        assert each.target == OffsetRange(mirrored, mirrored)
+    expected = []
+    for before, after in itertools.pairwise(task.syncs):
+        count = after.downstream - before.downstream
+        offsets = after.upstream - before.upstream - count
+        if before.upstream < kept[0].offset and offsets > count:
+            source_place = OffsetRange(after.upstream - offsets, after.upstream)
+            expected.append((source_place, OffsetRange(after.downstream, after.downstream), offsets))
+    assert [(each.source, each.target, each.count) for each in told] == expected
+    if not committed:
+        assert all(after.end == kept[0].offset for after, *_ in expected)
 
 
 @given(SEEDS, st.integers(20, 60), st.integers(0, 15))
@@ -117,3 +118,49 @@ def test_a_target_that_the_metadata_say_was_made_anew_is_told(seed: int, former:
     assert shrunk.kind is Kind.TARGET_SHRUNK
     assert shrunk.target == OffsetRange(0, last.downstream + 1)
     assert found.counts.compared == len(source.entries) - former
+
+
+@given(SEEDS, st.integers(1, 40), st.integers(2, 40), st.integers(0, 30), st.booleans())
+def test_records_of_a_former_source_are_told_though_none_of_its_syncs_is_left(
+    seed: int, former: int, size: int, removed: int, has_older: bool
+) -> None:
+    """Compaction has left the newest sync, and retention has removed the first records, maybe its own, too."""
+    chance = random.Random(seed)
+    old, source = made_source(chance, former, 10**9), made_source(chance, size, 10**9)
+    task = Task()
+    task.mirror(old.entries)
+    end = task.next_offset
+    task.restart()
+    task.mirror(source.entries)
+    kept = source.entries[min(removed, size - 1) :]
+    now = MemoryLog(kept, kept[0].offset, source.end_offset)
+    sync = task.syncs[-1]
+    found = compare_pair(now, task.log(), [sync], reads_committed=False, has_older=has_older)
+    told = [each for each in found.differences if each.kind is Kind.SOURCE_RECREATED]
+    before = sum(each.offset < sync.upstream for each in kept)
+    more = sync.downstream - before - min(sync.upstream, now.start_offset)
+    assert [(each.target.start, each.count) for each in told] == ([(0, more)] if has_older and more > 0 else [])
+    for each in told:
+        assert each.target.end <= end
+        assert found.differences == (each,)
+
+
+@pytest.mark.parametrize("true", [0, 1, 3])
+def test_many_syncs_of_a_former_source_cost_few_reads(true: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample shows that they do not hold; those that hold at their end are kept, though clocks made them look old."""
+    chance = random.Random(1)
+    old, source = made_source(chance, 600, 10**9), made_source(chance, 600, 10**9)
+    task = Task(lag_max=0)
+    task.mirror(old.entries)
+    count = len(task.syncs)
+    task.restart()
+    task.mirror(source.entries)
+    assert count > 200
+    syncs = [attrs.evolve(each, timestamp_ms=1000 if n < count + true else 3000) for n, each in enumerate(task.syncs)]
+    asked: list[object] = []
+    right = _PairComparison._holds
+    monkeypatch.setattr(_PairComparison, "_holds", lambda self, sync: asked.append(sync) or right(self, sync))
+    found = compare_pair(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(source_ms=2000))
+    assert [each.kind for each in found.differences] == [Kind.SOURCE_RECREATED]
+    assert found.equal_anchors == len(syncs) - count
+    assert len(asked) < 60

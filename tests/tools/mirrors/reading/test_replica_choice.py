@@ -16,6 +16,7 @@ from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice
 from tests.tools.made_logs import flip, write_log
 
 OLD, NEW = uuid.UUID(int=70), uuid.UUID(int=71)
+LOG = "orders-0/00000000000000000000.log"
 BATCH_BYTES = 69
 """The size of each batch."""
 
@@ -96,14 +97,81 @@ def test_other_batches_of_one_epoch_are_contradicted(tmp_path: Path) -> None:
     assert "[replica-batch]" in choice.passed[0].reason
 
 
-@pytest.mark.parametrize("at", [2, BATCH_BYTES - 3], ids=["an offset out of place", "a changed record"])
-def test_damage_ends_what_a_replica_reaches(at: int, tmp_path: Path) -> None:
-    """A startup would cut it there, so that a shorter one that is whole reaches further."""
+def test_offsets_out_of_place_end_what_a_replica_reaches(tmp_path: Path) -> None:
+    """What follows them may be anywhere, so that a shorter one that is whole reaches further."""
     damaged, whole = replica(tmp_path, "a", [1] * 6), replica(tmp_path, "b", [1] * 3)
-    flip(damaged / "orders-0/00000000000000000000.log", BATCH_BYTES + at)
+    flip(damaged / LOG, BATCH_BYTES + 2)
     name, choice = chosen(damaged, whole)
     assert name == "b"
-    assert [each.reason for each in choice.passed] == ["it ends at offset 1 of epoch 1"]
+    assert [each.reason for each in choice.passed] == ["it ends at offset 1 of epoch 1, and is damaged at offset 1"]
+
+
+@pytest.mark.parametrize(
+    ("size", "name", "reason", "other"),
+    [
+        (5, "a", "it ends at offset 6 of epoch 1, and is damaged at offset 1", "it ends at offset 5 of epoch 1"),
+        (
+            6,
+            "b",
+            "it ends at offset 6 of epoch 1",
+            "it ends at offset 6 of epoch 1, and is damaged at offset 1, with 1 record less",
+        ),
+        (7, "b", "it ends at offset 7 of epoch 1", "it ends at offset 6 of epoch 1, and is damaged at offset 1"),
+    ],
+)
+def test_a_damaged_replica_is_compared_if_it_alone_reaches_the_end(
+    size: int, name: str, reason: str, other: str, tmp_path: Path
+) -> None:
+    """An old copy that is whole says nothing of what was written since. Damage is told, whichever is compared."""
+    damaged, whole = replica(tmp_path, "a", [1] * 6), replica(tmp_path, "b", [1] * size)
+    flip(damaged / LOG, 2 * BATCH_BYTES - 3)
+    found, choice = chosen(damaged, whole)
+    assert (found, choice.reason) == (name, f"of 2 replicas, it reaches furthest: {reason}")
+    assert [each.reason for each in choice.passed] == [other]
+    # That of the replica that is compared is found when its records are read.
+    told = [(each.path, each.rule, each.position) for each in choice.findings]
+    assert told == ([] if name == "a" else [(str(damaged / LOG), "batch-crc", BATCH_BYTES)])
+
+
+@pytest.mark.parametrize("missing", [0, 2], ids=["a later log start", "a segment is missing"])
+def test_of_replicas_that_end_alike_the_one_with_most_records_is_compared(missing: int, tmp_path: Path) -> None:
+    """Whichever comes first by path."""
+    less, whole = replica(tmp_path, "a", [1] * 6), replica(tmp_path, "b", [1] * 6)
+    data = (less / LOG).read_bytes()
+    (less / LOG).unlink()
+    for start in {0, 2, 4} - {missing}:
+        batches = data[start * BATCH_BYTES : (start + 2) * BATCH_BYTES]
+        (less / f"orders-0/{start:020}.log").write_bytes(batches)
+    for pair in ((less, whole), (whole, less)):
+        name, choice = chosen(*pair)
+        assert name == "b"
+        assert choice.passed[0].reason == "it ends at offset 6 of epoch 1, with 2 records less"
+
+
+@pytest.mark.parametrize(("others", "is_doubtful"), [(0, True), (1, False)])
+def test_without_a_majority_nothing_shows_which_replica_is_right(
+    others: int, is_doubtful: bool, tmp_path: Path
+) -> None:
+    """Two replicas of one epoch that differ: neither is called sound, until a third one agrees with one of them."""
+    made = [replica(tmp_path, "a", [1] * 6, content=b"odd"), replica(tmp_path, "b", [1] * 6)]
+    made += [replica(tmp_path, f"c{number}", [1] * 5) for number in range(others)]
+    name, choice = chosen(*made)
+    assert (name, choice.is_doubtful) == ("b" if others else "a", is_doubtful)
+    assert ("nothing shows which is right" in choice.reason) is is_doubtful
+    assert ("nothing shows which is right" in choice.passed[0].reason) is is_doubtful
+    assert "alone is sound" not in choice.reason
+    assert [each.rule for each in choice.findings] == ["replica-batch"]
+
+
+@pytest.mark.parametrize(("others", "is_doubtful"), [(0, True), (1, False)])
+def test_two_topic_ids_are_told(others: int, is_doubtful: bool, tmp_path: Path) -> None:
+    """Without metadata and a majority, nothing shows which topic it is; and the ids are a finding."""
+    made = [replica(tmp_path, "a", [1] * 6, OLD), replica(tmp_path, "b", [1] * 5, NEW)]
+    made += [replica(tmp_path, f"c{number}", [1] * 4, NEW) for number in range(others)]
+    name, choice = chosen(*made)
+    assert (name, choice.is_doubtful) == ("b" if others else "a", is_doubtful)
+    assert "alone is sound" not in choice.reason
+    assert [each.rule for each in choice.findings] == ["topic-id"]
 
 
 def test_a_replica_of_another_topic_is_not_compared(tmp_path: Path) -> None:
@@ -113,7 +181,7 @@ def test_a_replica_of_another_topic_is_not_compared(tmp_path: Path) -> None:
     name, choice = chosen(long_ago, now, topic_id=NEW)
     assert (name, choice.passed[0].reason) == (
         "b",
-        "its topic id is AAAAAAAAAAAAAAAAAAAARg, and that of the topic is AAAAAAAAAAAAAAAAAAAARw",
+        "its topic id is AAAAAAAAAAAAAAAAAAAARg, and that of the topic is AAAAAAAAAAAAAAAAAAAARw [topic-id]",
     )
     name, choice = chosen(long_ago, now, replica(tmp_path, "c", [1] * 3, NEW))
     assert name == "c"

@@ -6,16 +6,22 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.mirror_rules import MIRROR_RULES
+from raftlog.tools.mirrors.following import FlowSpan, MirrorFinding
 from raftlog.tools.mirrors.reporting.mirror_advice import ADVICE
+from raftlog.tools.mirrors.reporting.mirror_sections import times_section
+from raftlog.tools.terminal.value_text import LAST_MS, time_text
 from tests.tools.console import run
 from tests.tools.mirrors.changed_mirror import MIRROR, copied, rewrite
 from tests.tools.mirrors.reporting.faulty_mirrors import faulty_mirror
 from tests.tools.mirrors.verb_runs import refused
 
 SOUND = ("--source", str(MIRROR / "n1"), "--target", str(MIRROR / "n2"))
+GAP = "mirror.heartbeat-gap"
 ALWAYS = ["What to do next", "Pairs", "Groups that move from A to B now", "Groups that come back to A then"]
 
 
@@ -104,3 +110,16 @@ def test_a_page_is_written_nowhere_else(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     source, target = copied(tmp_path)
     assert str(target) in refused("--source", source, "--target", target, "--report", target / "page.html")
+
+
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([0, -1, LAST_MS - 1, LAST_MS, LAST_MS + 1])
+
+
+@given(st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=4))
+def test_heartbeats_of_any_time_are_drawn(times: list[tuple[int, int]]) -> None:
+    """Times that calendars do not have are at the edge of the scale, and the others keep their room."""
+    spans = [FlowSpan("A->B", min(each), max(each), 2) for each in times]
+    gaps = [MirrorFinding(GAP, "A->B", "none", min(each), max(each)) for each in times]
+    page = str(times_section(spans, gaps))
+    known = [time for each in times for time in each if 0 <= time <= LAST_MS] or [0]
+    assert f"Heartbeats from {time_text(min(known))} to {time_text(max(known))}, in UTC." in page
