@@ -255,7 +255,9 @@ def test_retention_on_both_sides_is_no_difference(
     task.mirror(source.entries)
     start, other = data.draw(st.integers(0, source.end_offset)), data.draw(st.integers(0, task.next_offset))
     found = compared_logs(cut(source, start), cut(task.log(), other), task)
-    assert found.differences == () or (start == other == 0)
+    # Aborted records that a task left out look like some that it passed over: that is only suspicious.
+    told = [each for each in found.differences if not (committed and each.kind is Kind.PASSED_OVER)]
+    assert told == [] or (start == other == 0)
     assert found.wrong_anchors == 0
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.comparing.pair import MadeAnew, _PairComparison, compare_pair
 from tests.tools.mirrors.comparing.made_mirrors import MemoryLog, Task, made_source
 
@@ -159,7 +160,12 @@ def test_many_syncs_of_a_former_source_cost_few_reads(true: int, monkeypatch: py
     syncs = [attrs.evolve(each, timestamp_ms=1000 if n < count + true else 3000) for n, each in enumerate(task.syncs)]
     asked: list[object] = []
     right = _PairComparison._holds
-    monkeypatch.setattr(_PairComparison, "_holds", lambda self, sync: asked.append(sync) or right(self, sync))
+
+    def noted(comparison: _PairComparison, sync: Sync) -> bool:
+        asked.append(sync)
+        return right(comparison, sync)
+
+    monkeypatch.setattr(_PairComparison, "_holds", noted)
     found = compare_pair(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(source_ms=2000))
     assert [each.kind for each in found.differences] == [Kind.SOURCE_RECREATED]
     assert found.equal_anchors == len(syncs) - count

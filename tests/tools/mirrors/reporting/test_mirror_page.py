@@ -119,7 +119,7 @@ TIMES = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([0, -1, LAST_MS
 def test_heartbeats_of_any_time_are_drawn(times: list[tuple[int, int]]) -> None:
     """Times that calendars do not have are at the edge of the scale, and the others keep their room."""
     spans = [FlowSpan("A->B", min(each), max(each), 2) for each in times]
-    gaps = [MirrorFinding(GAP, "A->B", "none", min(each), max(each)) for each in times]
+    gaps = [MirrorFinding(GAP, "A->B", "none", since_ms=min(each), until_ms=max(each)) for each in times]
     page = str(times_section(spans, gaps))
     known = [time for each in times for time in each if 0 <= time <= LAST_MS] or [0]
     assert f"Heartbeats from {time_text(min(known))} to {time_text(max(known))}, in UTC." in page
