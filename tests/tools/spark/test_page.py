@@ -129,6 +129,7 @@ def messages(folder: Path) -> list[str]:
         str(SparkJobError("looking at the workers", "…")),
         str(SparkJobError("registering the source", problem_of("python3", "", "no such module") or "")),
         str(SparkJobError("starting on spark://nowhere:7077", "…")),
+        str(SparkJobError("reading logs", "…")),
         str(SparkJobError("listing", "standard input cannot be read by Spark workers")),
         str(CorruptBatchError("no", "batch-crc", path="00000000000000000000.log", position=4711, base_offset=193)),
         str(DivergedStreamError("orders-0", 1234, 7, 1200, 6)),
