@@ -10,6 +10,7 @@ from typing import Final, Literal
 from tests.benchmarks.audit_figures import AuditFigures
 from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import MODES, Comparison, Contender, Limit, Mode
+from tests.benchmarks.mirror_figures import MirrorFigures
 from tests.benchmarks.operations import Peak, Speed, Worker
 from tests.benchmarks.programs import KAFKA_RELEASE, RAFTLOG, Command, FirstLine, kafka_dump_log
 from tests.benchmarks.query_figures import QueryFigures
@@ -67,6 +68,7 @@ class Figures:
         if with_java:
             yield from StateFigures(self._folder, sizes.metadata_records).all()
         yield from QueryFigures(self._folder, self._workers, sizes.queried).all()
+        yield from MirrorFigures(self._folder, self._workers, sizes.mirrored).all()
         yield "start", self._start
         yield "memory", self._memory
 

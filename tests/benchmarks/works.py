@@ -30,6 +30,7 @@ class Sizes:
         metadata_log: how often the real metadata log is repeated: up to this size.
         metadata_records: how many the log has of which a state is made.
         queried: how large the log is that is queried.
+        mirrored: how large a log is that is compared with its mirror.
         largest_segment: that memory and the opening of a log are measured with.
         appended: how large all batches are that are appended one by one, by shape.
         control_batches: how many a state machine reads.
@@ -48,6 +49,7 @@ class Sizes:
     metadata_log: float
     metadata_records: int
     queried: float
+    mirrored: float
     largest_segment: float
     appended: Mapping[str, float]
     control_batches: int
@@ -67,6 +69,7 @@ FULL: Final = Sizes(
     metadata_log=200,
     metadata_records=1_000_000,
     queried=1024,
+    mirrored=1024,
     largest_segment=1024,
     appended={"1-KiB-batches": 4, "small": 12, "large": 32},
     control_batches=1_000_000,
@@ -85,6 +88,7 @@ QUICK: Final = Sizes(
     metadata_log=4,
     metadata_records=20_000,
     queried=32,
+    mirrored=32,
     largest_segment=64,
     appended={"1-KiB-batches": 0.05, "small": 2},
     control_batches=100_000,

@@ -24,7 +24,7 @@ HOST = "h\x1b\u202e"
 
 REWRITE = ("--initial-controllers", f"9@host:9093:{OTHER_ID}", "--lost", "1")
 
-MIRROR = ("--source", "{broker}", "--target", "{broker}", "--target-alias", "B", "--source-alias")
+MIRROR = ("--source", "{broker}", "--target", "{mirror}", "--target-alias", "B", "--source-alias")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "dump-log": ("dump-log", "--format", "table", "--all", "{logs}"),
     "dump-log missing": ("dump-log", "{logs}/missing.log"),
@@ -208,9 +208,11 @@ def made_places(tmp_path: Path, odd: str) -> dict[str, str]:
     broker = tmp_path / f"broker{odd}"
     write_log(broker / "orders-0", batch(), batch(1), batch(3))
     write_log(broker / "mm2-offset-syncs.B.internal-0", batch())
+    mirror = shutil.copytree(broker, tmp_path / f"mirror{odd}")
     return {
         "logs": str(logs),
         "broker": str(broker),
+        "mirror": str(mirror),
         "segment": str(segment),
         "damaged": str(damaged),
         "node": str(node),

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from raftlog.errors import (
     CorruptBatchError,
+    DivergedLogError,
     DivergedStreamError,
     MissingExtraError,
     NoJavaError,
@@ -129,8 +130,10 @@ def messages(folder: Path) -> list[str]:
         str(SparkJobError("looking at the workers", "…")),
         str(SparkJobError("registering the source", problem_of("python3", "", "no such module") or "")),
         str(SparkJobError("starting on spark://nowhere:7077", "…")),
+        str(SparkJobError("reading logs", "…")),
         str(SparkJobError("listing", "standard input cannot be read by Spark workers")),
         str(CorruptBatchError("no", "batch-crc", path="00000000000000000000.log", position=4711, base_offset=193)),
+        str(DivergedLogError("the records from offset 40 to 50 (exclusive) have changed meanwhile")),
         str(DivergedStreamError("orders-0", 1234, 7, 1200, 6)),
         str(StorageError("evidence", "read", "evidence of 3 files is missing; --fresh surveys all files again")),
         str(StorageError("a.log", "read", "it was read to position 1 of 2: it has shrunk meanwhile")),
