@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a mirror, in words, with the places on both sides."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -18,6 +18,7 @@ from raftlog.tools.terminal.value_text import time_text
 
 _RULES: Final = {
     MirrorFault.LOST: "mirror.lost",
+    MirrorFault.HOLE: "mirror.hole",
     MirrorFault.CHANGED: "mirror.changed",
     MirrorFault.REORDERED: "mirror.reordered",
     MirrorFault.DUPLICATE: "mirror.duplicate",
@@ -34,6 +35,7 @@ _RULES: Final = {
 _HOLE: Final = "mirror.hole"
 _FIELDS: Final = ("key", "value", "headers", "timestamp")
 _MOST_PRODUCERS: Final = 5
+_NO_DOUBTS: Final[Mapping[MirrorFault, str]] = {}
 
 
 @attrs.frozen
@@ -73,6 +75,7 @@ def findings_of(
     *,
     has_transforms: bool = False,
     is_source_compacted: bool | None = False,
+    doubts: Mapping[MirrorFault, str] = _NO_DOUBTS,
 ) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
 
@@ -84,6 +87,7 @@ def findings_of(
         has_transforms: whether the connector changes records: then a change is only suspicious.
         is_source_compacted: whether compaction may have removed records of the source; None if that is not known. What
             was passed over is then nothing, or only suspicious.
+        doubts: what else may explain a kind of difference, in words: it is only suspicious then.
 
     Raises:
         StorageError: a segment cannot be read.
@@ -95,9 +99,17 @@ def findings_of(
         if each.kind is MirrorFault.PASSED_OVER and is_source_compacted:
             continue
         is_doubtful = each.kind is MirrorFault.PASSED_OVER and is_source_compacted is None
-        if is_doubtful or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED}):
+        if (
+            is_doubtful
+            or each.kind in doubts
+            or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED})
+        ):
             severity = Severity.SUSPICIOUS
-        doubt = "; or compaction has removed them: no metadata of the source say" if is_doubtful else ""
+        doubt = (
+            "; or compaction has removed them: no metadata of the source say"
+            if is_doubtful
+            else doubts.get(each.kind, "")
+        )
         yield PairFinding(rule, severity, words.of(each) + doubt, pair, each.source, each.target)
     for hole, source_place in holes:
         yield PairFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
@@ -131,6 +143,10 @@ class _Words:
         match each.kind:
             case MirrorFault.LOST:
                 return self._lost(each, source)
+            case MirrorFault.HOLE:
+                return self.hole(each.target, each.source)
+            case MirrorFault.CHANGED if each.count > 1:
+                return f"{target} have other records than {source}: the first one has another {self._changed(each)}"
             case MirrorFault.CHANGED:
                 return f"{target} has another {self._changed(each)} than {source}"
             case MirrorFault.REORDERED:
@@ -138,6 +154,10 @@ class _Words:
                 return f"the {what.format(source)} at another place: {target}"
             case MirrorFault.DUPLICATE:
                 return f"{target}: the same as before offset {each.source.start} of {self._source}, once more"
+            case MirrorFault.FOREIGN if each.source.offset_count:
+                has, it = ("has a record", "it") if each.count == 1 else ("have records", "them")
+                why = f"others wrote {it}, or the source has lost {it}"
+                return f"{target} {has}, and {self._source} has none there: {why}"
             case MirrorFault.FOREIGN:
                 return (
                     f"{target} has a record that {self._source} does not have before {_places(each.source)}: another"

@@ -29,6 +29,7 @@ class FlowReport:
         config: where most of this is from; None if the target has none.
         syncs: the offset syncs; None if mirrors have the offsets of their sources.
         reads_committed: whether records of aborted transactions are left out; None if that is not known.
+        left_out: topics that each cluster has for itself, which are not compared if offsets are those of the source.
     """
 
     aliases: tuple[str, str]
@@ -36,6 +37,7 @@ class FlowReport:
     config: FoundConfig | None
     syncs: FoundSyncs | None
     reads_committed: bool | None
+    left_out: tuple[str, ...] = ()
 
     def syncs_of(self, topic: str, partition: int) -> Sequence[Sync]:
         """Return the offset syncs of a partition of the source, in the order of their topic."""
