@@ -105,11 +105,9 @@ def findings_of(
             or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED})
         ):
             severity = Severity.SUSPICIOUS
-        doubt = (
-            "; or compaction has removed them: no metadata of the source say"
-            if is_doubtful
-            else doubts.get(each.kind, "")
-        )
+        doubt = doubts.get(each.kind, "")
+        if is_doubtful:
+            doubt = "; or compaction has removed them: no metadata of the source say"
         yield PairFinding(rule, severity, words.of(each) + doubt, pair, each.source, each.target)
     for hole, source_place in holes:
         yield PairFinding(_HOLE, CATALOGUE[_HOLE].severity, words.hole(hole, source_place), pair, source_place, hole)
@@ -145,24 +143,13 @@ class _Words:
                 return self._lost(each, source)
             case MirrorFault.HOLE:
                 return self.hole(each.target, each.source)
-            case MirrorFault.CHANGED if each.count > 1:
-                return f"{target} have other records than {source}: the first one has another {self._changed(each)}"
-            case MirrorFault.CHANGED:
-                return f"{target} has another {self._changed(each)} than {source}"
+            case MirrorFault.CHANGED | MirrorFault.FOREIGN:
+                return self._has_other(each, source, target)
             case MirrorFault.REORDERED:
                 what = "record at {} is" if each.count == 1 else "records at {} are"
                 return f"the {what.format(source)} at another place: {target}"
             case MirrorFault.DUPLICATE:
                 return f"{target}: the same as before offset {each.source.start} of {self._source}, once more"
-            case MirrorFault.FOREIGN if each.source.offset_count:
-                has, it = ("has a record", "it") if each.count == 1 else ("have records", "them")
-                why = f"others wrote {it}, or the source has lost {it}"
-                return f"{target} {has}, and {self._source} has none there: {why}"
-            case MirrorFault.FOREIGN:
-                return (
-                    f"{target} has a record that {self._source} does not have before {_places(each.source)}: another"
-                    " client wrote it, or the source has lost it"
-                )
             case MirrorFault.WRITTEN_TO:
                 where = f"at the end of {self._target}, from offset {each.target.start} on"
                 return f"others wrote {_records(each.count)} {where}{self._writers(each)}"
@@ -197,8 +184,26 @@ class _Words:
         of = "one of the equal records" if each.count == 1 else f"{each.count} of the equal records"
         return f"{of} at {source} {'is' if each.count == 1 else 'are'} missing in {where}"
 
-    def _changed(self, each: MirrorDifference) -> str:
-        """Return which parts of a record differ."""
+    def _has_other(self, each: MirrorDifference, source: str, target: str) -> str:
+        """Return that the target has another record than the source, or one where that has none."""
+        if each.kind is MirrorFault.CHANGED:
+            return self._changed(each, source, target)
+        if not each.source.offset_count:
+            return (
+                f"{target} has a record that {self._source} does not have before {_places(each.source)}: another"
+                " client wrote it, or the source has lost it"
+            )
+        has, it = ("has a record", "it") if each.count == 1 else ("have records", "them")
+        return f"{target} {has}, and {self._source} has none there: others wrote {it}, or the source lost {it}"
+
+    def _changed(self, each: MirrorDifference, source: str, target: str) -> str:
+        parts = self._changed_parts(each)
+        if each.count > 1:
+            return f"{target} have other records than {source}: the first one has another {parts}"
+        return f"{target} has another {parts} than {source}"
+
+    def _changed_parts(self, each: MirrorDifference) -> str:
+        """Return which parts of the first record differ."""
         ours = _record_at(self._source_log, each.source.start)
         theirs = _record_at(self._target_log, each.target.start)
         if ours is None or theirs is None:

@@ -13,6 +13,7 @@ records are from: leader epoch, producer and timestamp. If two of these agree, b
 Source: KIP-1279.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -120,7 +121,7 @@ class _Comparison:
         self._has_records = self._are_same & ((self._known > 0) | has_markers)
 
     def _compared_windows(self, counts: Int64s) -> tuple[Bools, Int64s, Bools]:
-        """Return which windows are the same, and of the source's how many records are unknown, and which have markers."""
+        """Return which windows are the same; how many unknown records the source has in each; which have markers."""
         (ours, unknown), (theirs, other_unknown) = (
             log.all.sums(ranks) for log, ranks in zip((self._source, self._target), self._ranks, strict=True)
         )
@@ -206,7 +207,7 @@ class _Comparison:
         found = _Found()
         edges = np.flatnonzero(np.diff(self._are_same, prepend=False, append=False))
         cuts = np.unique(np.concatenate([[0], edges, [len(self._are_same)]])).tolist()
-        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        for first, last in itertools.pairwise(cuts):
             place = OffsetRange(int(self._bounds[first]), min(fork, int(self._bounds[last])))
             if not place.offset_count:
                 break
@@ -275,7 +276,7 @@ class _Pairs:
         ]
         is_new = (np.diff(self.codes) != 0) | (np.diff(self.offsets) != 1)
         cuts = np.concatenate([[0], np.flatnonzero(is_new) + 1, [len(self.offsets)]]).tolist()
-        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        for first, last in itertools.pairwise(cuts):
             code = int(self.codes[first])
             if code == _SAME:
                 count = int(before[0][last] - before[0][first])

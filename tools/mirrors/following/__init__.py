@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether consumer groups can follow to a mirror and back, and whether its flow is alive. Pure: no files are read.
 
-``check_checkpoints`` judges what a group would use, ``check_positions`` where groups stand if offsets are those of the source, ``fail_over`` and ``fail_back`` count what it reads twice or
-misses, ``heartbeat_gaps`` says when a flow stood still, ``find_cycles`` and ``find_unpaired`` compare names.
+``check_checkpoints`` judges what a group would use, ``check_positions`` does so where offsets are those of the source,
+``fail_over`` and ``fail_back`` count what it reads twice or misses, ``heartbeat_gaps`` says when a flow stood still,
+``find_cycles`` and ``find_unpaired`` compare names.
 """
 
 from raftlog.tools.mirrors.following.checkpoints import check_checkpoints, check_positions
