@@ -246,3 +246,10 @@ def test_the_number_of_windows_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert 1 << 19 <= len(edges) <= (1 << 20) + 2
     assert (edges[0], edges[-1]) == (9, 5 + (1 << 45))
     assert not len(window_edges(PlacedLog(0, [Placed(1)]), PlacedLog(1, [Placed(1)])))
+
+
+def test_a_record_and_a_marker_that_change_places_are_told() -> None:
+    """Both logs have the same records in the same order, and the same markers: only their offsets differ."""
+    marker, record = Placed(1, is_marker=True), Placed(2)
+    result = compared(PlacedLog(0, [record, marker, record]), PlacedLog(0, [marker, record, record]))
+    assert told(result) == {Kind.CHANGED: [OffsetRange(0, 2)]}
