@@ -4,7 +4,7 @@
 from typing import Any, Final
 
 from raftlog.tools.auditing.judgement import replica_rules
-from raftlog.tools.mirrors import pairing
+from raftlog.tools.mirrors import pairing, verification
 from raftlog.tools.mirrors.comparing import (
     alignment,
     displaced,
@@ -14,6 +14,7 @@ from raftlog.tools.mirrors.comparing import (
     log_view,
     order_sums,
     pair,
+    rows,
     same_offsets,
     stretches,
 )
@@ -30,6 +31,7 @@ _RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
 _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
 _REPLICAS_OF_VERB: Final = "tests/tools/mirrors/test_verify_replicas.py"
 _SAME: Final = "tests/tools/mirrors/comparing/test_same_offsets.py"
+_SAME_VERB: Final = "tests/tools/mirrors/test_verify_same_offsets.py"
 _BAD: Final = "tests/tools/mirrors/test_bad_mirrors.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
@@ -54,12 +56,12 @@ def _never(*_: Any, **__: Any) -> bool:
     return False
 
 
-def _one_run(right: Any) -> Any:
-    def first_to_last(source: Any, target: Any) -> Any:
-        runs = list(right(source, target))
-        return iter([(runs[0][0], runs[-1][1])] if runs else [])
+def _never_parted(self: Any) -> Any:
+    return self._target.all.end_offset
 
-    return first_to_last
+
+def _without_places(self: Any) -> Any:
+    return self
 
 
 def _all_sound(*_: Any) -> dict[str, Any]:
@@ -107,6 +109,10 @@ def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
     return NO_RANGES
 
 
+def _no_findings(*_: Any) -> Any:
+    return ()
+
+
 def _nothing(*_: Any) -> Any:
     return iter(())
 
@@ -126,10 +132,38 @@ def _as_if_rising(right: Any) -> Any:
 MUTANTS: Final = (
     Mutant(
         "R-mirror-offsets",
-        "in logs with the same offsets, each offset at which both have the same record is an anchor",
+        "in logs with the same offsets, equal records at other offsets are not the same",
         "KIP-1279",
-        swapped(same_offsets, "_runs", _one_run),
+        instead(rows.DigestRows, "with_offsets", _without_places),
         (_SAME,),
+    ),
+    Mutant(
+        "R-mirror-parted",
+        "two logs part where a record is of another write",
+        "KIP-1279",
+        instead(same_offsets._Comparison, "_fork", _never_parted),
+        (_SAME,),
+    ),
+    Mutant(
+        "R-mirror-passed-same",
+        "offsets that neither log has, after those of the target, were passed over",
+        "KIP-1279",
+        instead(same_offsets._Comparison, "_passed_over", _nothing),
+        (_SAME,),
+    ),
+    Mutant(
+        "R-mirror-positions",
+        "a group passes over what others wrote to the target at offsets that it has read of the source",
+        "KIP-1279",
+        instead(verification, "check_positions", _no_findings),
+        (_SAME_VERB,),
+    ),
+    Mutant(
+        "R-mirror-same-names",
+        "a partition that one side does not have under the same name is told",
+        "KIP-1279",
+        instead(verification, "find_missing_names", _nothing),
+        (_SAME_VERB,),
     ),
     Mutant(
         "R-mirror-replica",

@@ -70,8 +70,11 @@ def _same_offsets_fact(flow: FlowReport) -> Fact:
     source, target = flow.aliases
     names = ("separator", "isolation", "config_topic", "has_transforms", "syncs_topic", "syncs_cluster")
     members: dict[str, Any] = {"source_alias": source, "target_alias": target, "policy": "same-offsets", "syncs": 0}
-    members |= dict.fromkeys(names)
-    return Fact([f"{source} -> {target}: policy same-offsets, as the options say.", ""], "flow", members)
+    members |= dict.fromkeys(names) | {"left_out": list(flow.left_out)}
+    lines = [f"{source} -> {target}: policy same-offsets, as the options say."]
+    if flow.left_out:
+        lines.append(f"Not compared, since each cluster has its own: {', '.join(flow.left_out)}.")
+    return Fact([*lines, ""], "flow", members)
 
 
 def pair_facts(report: PairReport, *, has_syncs: bool = True) -> Iterator[Fact]:

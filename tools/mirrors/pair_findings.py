@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a mirror, in words, with the places on both sides."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -18,6 +18,7 @@ from raftlog.tools.terminal.value_text import counted, time_text
 
 _RULES: Final = {
     MirrorFault.LOST: "mirror.lost",
+    MirrorFault.HOLE: "mirror.hole",
     MirrorFault.CHANGED: "mirror.changed",
     MirrorFault.REORDERED: "mirror.reordered",
     MirrorFault.DUPLICATE: "mirror.duplicate",
@@ -34,6 +35,7 @@ _RULES: Final = {
 _HOLE: Final = "mirror.hole"
 _FIELDS: Final = ("key", "value", "headers", "timestamp")
 _MOST_PRODUCERS: Final = 5
+_NO_DOUBTS: Final[Mapping[MirrorFault, str]] = {}
 
 
 @attrs.frozen
@@ -75,6 +77,7 @@ def findings_of(
     is_source_compacted: bool | None = False,
     reads_committed: bool | None = False,
     is_target_known: bool = True,
+    doubts: Mapping[MirrorFault, str] = _NO_DOUBTS,
 ) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
 
@@ -90,6 +93,7 @@ def findings_of(
             only suspicious unless it does not.
         is_target_known: whether metadata say that the target is not compacted. Otherwise its holes are one finding, and
             only suspicious.
+        doubts: what else may explain a kind of difference, in words: it is only suspicious then.
 
     Raises:
         StorageError: a segment cannot be read.
@@ -100,10 +104,10 @@ def findings_of(
         severity = CATALOGUE[rule].severity
         if each.kind is MirrorFault.PASSED_OVER and is_source_compacted:
             continue
-        is_passed = each.kind is MirrorFault.PASSED_OVER
-        doubt = "; or compaction has removed them: no metadata of the source say" * (is_source_compacted is None)
-        doubt += "; or they are aborted records, which were left out" * (reads_committed is not False)
-        doubt *= is_passed
+        doubt = doubts.get(each.kind, "")
+        if each.kind is MirrorFault.PASSED_OVER:
+            doubt += "; or compaction has removed them: no metadata of the source say" * (is_source_compacted is None)
+            doubt += "; or they are aborted records, which were left out" * (reads_committed is not False)
         if doubt or (has_transforms and each.kind in {MirrorFault.CHANGED, MirrorFault.REORDERED}):
             severity = Severity.SUSPICIOUS
         yield PairFinding(rule, severity, words.of(each) + doubt, pair, each.source, each.target)
@@ -155,18 +159,15 @@ class _Words:
         match each.kind:
             case MirrorFault.LOST:
                 return self._lost(each, source)
-            case MirrorFault.CHANGED:
-                return f"{target} has another {self._changed(each)} than {source}"
+            case MirrorFault.HOLE:
+                return self.hole(each.target, each.source)
+            case MirrorFault.CHANGED | MirrorFault.FOREIGN:
+                return self._has_other(each, source, target)
             case MirrorFault.REORDERED:
                 what = "record at {} is" if each.count == 1 else "records at {} are"
                 return f"the {what.format(source)} at another place: {target}"
             case MirrorFault.DUPLICATE:
                 return f"{target}: the same as before offset {each.source.start} of {self._source}, once more"
-            case MirrorFault.FOREIGN:
-                return (
-                    f"{target} has a record that {self._source} does not have before {_places(each.source)}: another"
-                    " client wrote it, or the source has lost it"
-                )
             case MirrorFault.WRITTEN_TO:
                 where = f"at the end of {self._target}, from offset {each.target.start} on"
                 return f"others wrote {_records(each.count)} {where}{self._writers(each)}"
@@ -201,8 +202,26 @@ class _Words:
         of = "one of the equal records" if each.count == 1 else f"{each.count} of the equal records"
         return f"{of} at {source} {'is' if each.count == 1 else 'are'} missing in {where}"
 
-    def _changed(self, each: MirrorDifference) -> str:
-        """Return which parts of a record differ."""
+    def _has_other(self, each: MirrorDifference, source: str, target: str) -> str:
+        """Return that the target has another record than the source, or one where that has none."""
+        if each.kind is MirrorFault.CHANGED:
+            return self._changed(each, source, target)
+        if not each.source.offset_count:
+            return (
+                f"{target} has a record that {self._source} does not have before {_places(each.source)}: another"
+                " client wrote it, or the source has lost it"
+            )
+        has, it = ("has a record", "it") if each.count == 1 else ("have records", "them")
+        return f"{target} {has}, and {self._source} has none there: others wrote {it}, or the source lost {it}"
+
+    def _changed(self, each: MirrorDifference, source: str, target: str) -> str:
+        parts = self._changed_parts(each)
+        if each.count > 1:
+            return f"{target} have other records than {source}: the first one has another {parts}"
+        return f"{target} has another {parts} than {source}"
+
+    def _changed_parts(self, each: MirrorDifference) -> str:
+        """Return which parts of the first record differ."""
         ours = _record_at(self._source_log, each.source.start)
         theirs = _record_at(self._target_log, each.target.start)
         if ours is None or theirs is None:

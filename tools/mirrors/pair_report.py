@@ -38,6 +38,7 @@ class FlowReport:
         syncs: the offset syncs; None if mirrors have the offsets of their sources.
         reads_committed: whether records of aborted transactions are left out; None if that is not known.
         metadata: what could be read of the metadata of the source, and of the target.
+        left_out: topics that each cluster has for itself, which are not compared if offsets are those of the source.
     """
 
     aliases: tuple[str, str]
@@ -46,6 +47,7 @@ class FlowReport:
     syncs: FoundSyncs | None
     reads_committed: bool | None
     metadata: tuple[MetadataState, MetadataState] = (MetadataState.WHOLE, MetadataState.WHOLE)
+    left_out: tuple[str, ...] = ()
 
     def syncs_of(self, topic: str, partition: int) -> Sequence[Sync]:
         """Return the offset syncs of a partition of the source, in the order of their topic."""

@@ -11,6 +11,7 @@ from raftlog.tools.mirrors.following import MirrorFinding
 from raftlog.tools.mirrors.naming import DefaultPolicy, IdentityPolicy, TopicKind, classify
 
 _MOST_NAMES: Final = 5
+_OWN: Final = "__"
 
 
 @attrs.frozen(order=True)
@@ -31,22 +32,45 @@ class MirrorPair:
         return f"{self.source}-{self.partition} -> {self.target}-{self.partition}"
 
 
-def find_same_names(
-    source: Mapping[str, Sequence[int]], target: Mapping[str, Sequence[int]], policy: IdentityPolicy
-) -> Iterator[MirrorPair]:
+def find_same_names(source: Mapping[str, Sequence[int]], target: Mapping[str, Sequence[int]]) -> Iterator[MirrorPair]:
     """Yield the partitions that are in both clusters under one name, by topic and partition.
 
-    Topics that each cluster has for itself, such as ``__consumer_offsets``, are no pairs.
+    Topics that each cluster has for itself are no pairs.
 
     Args:
         source: the numbers of the partitions that are here, by topic, of the cluster that is mirrored.
         target: the same of the cluster that has the mirror.
-        policy: says which topics a cluster has for itself.
     """
     for topic in sorted(set(source) & set(target)):
-        if classify(topic, policy).kind in {TopicKind.REMOTE, TopicKind.LOCAL}:
+        if not is_own(topic):
             for partition in sorted(set(source[topic]) & set(target[topic])):
                 yield MirrorPair(topic, topic, partition)
+
+
+def is_own(topic: str) -> bool:
+    """Whether each cluster has a topic of a name for itself, as ``__consumer_offsets``: no mirror has its offsets."""
+    return topic.startswith(_OWN)
+
+
+def find_missing_names(
+    files: tuple[Mapping[str, Collection[int]], Mapping[str, Collection[int]]],
+    named: Sequence[Mapping[str, Collection[int]]] = (),
+) -> Iterator[MirrorFinding]:
+    """Yield the partitions that one cluster has, and the other one not under the same name; by topic.
+
+    Args:
+        files: the numbers of the partitions that are here, by topic, of the source and of the target.
+        named: likewise, what the metadata of both have; nothing if the metadata of one are not here.
+    """
+    for topic in sorted({name for each in (*files, *named) for name in each if not is_own(name)}):
+        for side, here, there in (("source", 0, 1), ("target", 1, 0)):
+            missing = set(files[there].get(topic, ()))
+            if named:
+                missing |= set(named[there].get(topic, ())).difference(named[here].get(topic, ()))
+            numbers = missing.difference(files[here].get(topic, ()))
+            if numbers:
+                reason = f"the given directories of the {side} do not have {_some(topic, numbers)}"
+                yield MirrorFinding("mirror.unpaired", topic, reason)
 
 
 def find_pairs(

@@ -9,7 +9,7 @@ import attrs
 
 from raftlog.invariants import present
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.comparing.differences import MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
 from raftlog.tools.mirrors.comparing.pair import MadeAnew, PairResult, compare_pair, edges_of
 from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets, window_edges
@@ -21,6 +21,7 @@ from raftlog.tools.mirrors.following import (
     MirrorFinding,
     MirrorFlow,
     check_checkpoints,
+    check_positions,
     commits_in_force,
     fail_back,
     fail_over,
@@ -30,10 +31,11 @@ from raftlog.tools.mirrors.following import (
     heartbeat_gaps,
 )
 from raftlog.tools.mirrors.holes import find_holes
-from raftlog.tools.mirrors.naming import IdentityPolicy, configured_policy
+from raftlog.tools.mirrors.naming import configured_policy
+from raftlog.tools.mirrors.one_sided_offsets import without_explained
 from raftlog.tools.mirrors.pair_findings import PairFinding, findings_of
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
-from raftlog.tools.mirrors.pairing import MirrorPair, find_one_sided, find_pairs, find_same_names
+from raftlog.tools.mirrors.pairing import MirrorPair, find_missing_names, find_one_sided, find_pairs, find_same_names
 from raftlog.tools.mirrors.reading.clusters import Cluster, PartitionLog
 from raftlog.tools.mirrors.reading.flow import find_configs, find_progress
 from raftlog.tools.mirrors.reading.groups import find_checkpoints, find_commits, find_heartbeats
@@ -128,8 +130,8 @@ class MirrorVerification:
             SparkJobError: Spark failed.
         """
         topics, flow = (self._source.topics, self._target.topics), self._flow
-        if flow.syncs is None and isinstance(flow.policy, IdentityPolicy):
-            pairs = find_same_names(*topics, flow.policy)
+        if flow.syncs is None:
+            pairs = find_same_names(*topics)
         else:
             pairs = find_pairs(*topics, flow.policy, flow.aliases[0], flow.synced_topics)
         asked: deque[_AskedPair] = deque()
@@ -144,6 +146,13 @@ class MirrorVerification:
             StorageError: a segment cannot be read.
         """
         if self._flow.syncs is None:  # Nothing that is not MirrorMaker writes heartbeats, or has a filter.
+            named = [
+                {name: each.tables.partitions[topic_id] for name, topic_id in each.tables.topic_ids.items()}
+                for each in self._metadata
+                if each is not None
+            ]
+            are_here = len(named) == len(self._metadata)
+            yield from find_missing_names((self._source.topics, self._target.topics), named if are_here else ())
             return
         interval_ms = self._flow.config.heartbeat_interval_ms if self._flow.config else None
         for topic in (_HEARTBEATS, self._flow.policy.format_remote_topic(self._flow.aliases[0], _HEARTBEATS)):
@@ -201,12 +210,14 @@ class MirrorVerification:
             key = pair.source, pair.partition
             each = _AskedPair(pair, ours, theirs, self._flow.syncs_of(*key), self._progress.get(key, 0))
             asked.append(each)
+            edges = edges_of(each.syncs, each.mirrored_end)
             if self._flow.syncs is None:
-                edges = window_edges(ours.rows), window_edges(theirs.rows)
-            else:
-                edges = edges_of(each.syncs, each.mirrored_end)
+                rows = ours.rows.placed(), theirs.rows.placed()
+                edges = (window_edges(*rows),) * 2
+                yield from map(SumsRequest, rows, edges)
+                continue
             yield SumsRequest(ours.rows, edges[0])
-            wants_holes = self._flow.syncs is not None if metadata is None else not metadata.is_compacted(pair.target)
+            wants_holes = metadata is None or not metadata.is_compacted(pair.target)
             yield SumsRequest(theirs.rows, edges[1], wants_holes)
 
     def _made_anew(self, pair: MirrorPair) -> MadeAnew:
@@ -223,8 +234,15 @@ class MirrorVerification:
         result = self._compared(asked, ours, theirs)
         self._problems += [*ours.damage, *theirs.damage]
         holes: Iterable[tuple[OffsetRange, OffsetRange | None]] = ()
-        if not theirs.damage and self._flow.syncs is None:
-            holes = ((each, each) for each in theirs.holes)
+        doubts: Mapping[MirrorFault, str] = {}
+        is_source_compacted, is_target_compacted = (
+            None if each is None else each.is_compacted(topic)
+            for each, topic in zip(self._metadata, (pair.source, pair.target), strict=True)
+        )
+        if self._flow.syncs is None:
+            are_compacted = is_source_compacted, is_target_compacted
+            result, doubts = without_explained(result, are_compacted, (ours.damage, theirs.damage))
+            is_source_compacted = False  # What is on neither side is told by where the logs start and end.
         elif not theirs.damage:
             holes = find_holes(theirs.holes, ours.summed.all, theirs.summed.committed, asked.syncs)
         source_metadata = self._metadata[0]
@@ -234,15 +252,18 @@ class MirrorVerification:
             result,
             holes,
             has_transforms=self._flow.config is not None and self._flow.config.has_transforms,
-            is_source_compacted=None if source_metadata is None else source_metadata.is_compacted(pair.source),
+            is_source_compacted=is_source_compacted,
             reads_committed=self._flow.reads_committed,
             is_target_known=self._metadata[1] is not None,
+            doubts=doubts,
         )
         target = asked.target if self._flow.syncs is None else None
         told = with_topic_ids(list(findings), pair, asked.source, source_metadata, target)
         kept = attrs.evolve(result, places=())  # Places hold on to logs, and only groups need them.
         report = PairReport(pair, kept, tuple(told), (asked.source.choice, asked.target.choice))
-        evidence = self._evidence(pair, *logs)
+        written = (each.target.start for each in result.differences if each.kind is MirrorFault.WRITTEN_TO)
+        own_start = min(written, default=None) if self._flow.syncs is None else None
+        evidence = attrs.evolve(self._evidence(pair, *logs), own_start=own_start)
         if not evidence.groups:
             return report
         mirrored = theirs.summed.all if self._flow.syncs is None else theirs.summed.committed
@@ -269,7 +290,7 @@ class MirrorVerification:
             PairFinding(
                 each.rule, each.severity, f"group {each.subject}: {each.reason}", report.pair, each.source, each.target
             )
-            for each in (check_checkpoints(evidence, places) if self._flow.syncs else ())
+            for each in (check_checkpoints(evidence, places) if self._flow.syncs else check_positions(evidence))
         )
         return attrs.evolve(
             report,

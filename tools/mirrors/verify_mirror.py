@@ -17,6 +17,7 @@ from raftlog.tools.mirrors.naming import IdentityPolicy, configured_policy
 from raftlog.tools.mirrors.naming_options import SAME_OFFSETS, add_policy_options, policy_properties
 from raftlog.tools.mirrors.on_spark.engine import log_summer
 from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome, PairReport
+from raftlog.tools.mirrors.pairing import is_own
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import FoundConfig, check_clusters, find_configs, find_syncs, said
 from raftlog.tools.mirrors.reading.log_reading import LogSummer
@@ -148,7 +149,9 @@ def _flow(given: argparse.Namespace, source: Cluster, target: Cluster) -> tuple[
             if getattr(given, option) is not None:
                 raise MirrorFlowError(f"--{option} says nothing of mirrors with the offsets of their sources")
         aliases = given.source_alias or "source", given.target_alias or "target"
-        return FlowReport(aliases, IdentityPolicy(aliases[0], kafka_level=given.kafka_level), None, None, False), ()
+        names = IdentityPolicy(aliases[0], kafka_level=given.kafka_level)
+        left_out = tuple(sorted(filter(is_own, {*source.topics, *target.topics})))
+        return FlowReport(aliases, names, None, None, False, left_out=left_out), ()
     configs, problems = find_configs(target)
     config = _config(given, configs)
     aliases = _aliases(given, config)

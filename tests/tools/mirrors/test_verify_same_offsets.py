@@ -5,16 +5,21 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from raftlog.records.batches.record import Record, RecordView
 from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
+from raftlog.tools.mirrors.on_spark import spark_summer
+from raftlog.tools.mirrors.on_spark.spark_summer import SparkSummer
 from tests.tools.console import Outcome
 from tests.tools.made_logs import control_batch
 from tests.tools.mirrors.changed_mirror import MIRROR, Entry, rewrite
+from tests.tools.mirrors.on_spark.test_spark_summer import over_all
+from tests.tools.mirrors.planted_clusters import read_by
 from tests.tools.mirrors.test_verify_mirror import with_change, without
-from tests.tools.mirrors.verb_runs import found, refused, verified
+from tests.tools.mirrors.verb_runs import found, of_flow, refused, verified
 
 SAME = ("--policy", "same-offsets")
 ABORT = b"\x00\x00\x00\x00", b"\x00\x00\x00\x00\x00\x00"
@@ -34,8 +39,14 @@ def test_a_copy_has_the_same_offsets(target: Path) -> None:
     """All records of users' topics, aborted ones too; no anchors are needed, and groups go on where they stand."""
     outcome = same(target)
     assert (outcome.exit_code, outcome.messages) == (0, "")
-    assert [line["compared"] for line in outcome.of_kind("pair")] == [10, 320, 150, 60]
+    compared = {
+        f"{line['source']['topic']}-{line['source']['partition']}": line["compared"] for line in outcome.of_kind("pair")
+    }
+    users = {"internal-looking-0": 10, "orders-0": 320, "orders-1": 150, "tx.orders-0": 60}
+    assert users.items() <= compared.items()
+    assert compared["heartbeats-0"] == 40  # No name but those that begin with two underscores is left out.
     (flow,) = outcome.of_kind("flow")
+    assert flow["left_out"] == ["__cluster_metadata", "__consumer_offsets", "__transaction_state"]
     assert (flow["policy"], flow["source_alias"], flow["syncs_topic"]) == ("same-offsets", "source", None)
     moves = [(line["committed"], line["position"], line["read_again"]) for line in outcome.of_kind("move")]
     assert moves[:2] == [(273, 273, 0), (150, 150, 0)]
@@ -83,3 +94,70 @@ def test_what_says_nothing_of_it_is_refused(option: tuple[str, str]) -> None:
     """Such mirrors have no syncs, and nothing is left out of them."""
     line = refused("--source", MIRROR / "n1", "--target", MIRROR / "n2", *SAME, *option)
     assert line.endswith(f"{option[0]} says nothing of mirrors with the offsets of their sources")
+
+
+def test_what_one_side_has_alone_is_told(target: Path) -> None:
+    """A partition, and a topic, that the directories of one side do not have."""
+    shutil.rmtree(target / "orders-1")
+    (target / "tx.orders-0").rename(target / "other-0")
+    found_of_flow = of_flow(same(target))
+    assert found_of_flow == [("mirror.unpaired", topic) for topic in ("orders", "other", "tx.orders")]
+
+
+def test_another_marker_is_a_difference(target: Path) -> None:
+    """A transaction that was committed, and is aborted in the target: no data record differs."""
+    source = Path(shutil.copytree(target, target.parent / "source"))
+    for cluster, kind in ((source, b"\x00\x00\x00\x01"), (target, ABORT[0])):
+        log = next((cluster / "orders-1").glob("*.log"))
+        log.write_bytes(log.read_bytes() + control_batch(150, kind, ABORT[1]))
+    outcome = verified(source, target, *SAME)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.changed", 150, 150)])
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    assert found(verified(source, target, *SAME)) == []
+
+
+@pytest.mark.parametrize(("end", "reason", "skipped"), [(200, "the target ends at 200", 0), (400, "others wrote", 73)])
+def test_a_group_that_would_pass_over_what_others_wrote(target: Path, end: int, reason: str, skipped: int) -> None:
+    """The target was cut at 200, where it ends, or has its own records: a group at 273 has not read those before."""
+
+    def cut(records: list[RecordView]) -> Iterator[Entry]:
+        yield from enumerate(records[:200])
+        yield from ((at, Record(0, 1_900_000_000_000, b"new", b"%d" % at)) for at in range(200, end))
+
+    rewrite(target / "orders-0", cut)
+    outcome = same(target)
+    ahead = [line for line in outcome.of_kind("finding") if line["rule"] == "mirror.checkpoint-ahead"]
+    assert [reason in line["reason"] for line in ahead] == [True]
+    assert outcome.exit_code == 2
+    (move,) = (
+        line
+        for line in outcome.of_kind("move")
+        if line["from"] == "source" and line["source"] == {"topic": "orders", "partition": 0}
+    )
+    assert move["skipped"] == skipped
+
+
+def test_holes_without_metadata_are_doubtful(target: Path) -> None:
+    """What only one side has is told: compaction may explain it if no metadata say that topics are not compacted."""
+    source = Path(shutil.copytree(target, target.parent / "source"))
+    rewrite(target / "orders-0", without(150, shifts=False))
+    rewrite(source / "orders-1", without(70, shifts=False))
+    for cluster in (source, target):
+        shutil.rmtree(cluster / "__cluster_metadata-0")
+    outcome = verified(source, target, *SAME)
+    assert (outcome.exit_code, found(outcome)) == (3, [("mirror.hole", 150, 150), ("mirror.foreign", 70, 70)])
+    shutil.rmtree(target)
+    shutil.copytree(source, target)
+    assert found(verified(source, target, *SAME)) == []
+
+
+@pytest.mark.parametrize("part_size", [1 << 40, 1])
+def test_logs_in_parts_are_compared_alike(part_size: int, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tasks of Spark read them, whole or batch by batch: the same output, to the byte."""
+    rewrite(target / "orders-0", with_change(150, value=b"other"))
+    rewrite(target / "orders-1", without(100, shifts=False))
+    alone = same(target)
+    monkeypatch.setattr(spark_summer, "run_on_workers", over_all)
+    none: Any = None
+    read_by(monkeypatch, SparkSummer(none, part_size))
+    assert same(target) == alone

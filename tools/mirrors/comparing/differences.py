@@ -11,6 +11,7 @@ class MirrorFault(enum.Enum):
     """What was found at a place of a pair."""
 
     LOST = "lost"
+    HOLE = "hole"
     CHANGED = "changed"
     REORDERED = "reordered"
     DUPLICATE = "duplicate"

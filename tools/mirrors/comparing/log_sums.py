@@ -67,10 +67,12 @@ class LogSums:
     Attributes:
         all: of all its records.
         committed: without those of aborted transactions; None if there are none of these.
+        markers: of control records, if these have rows.
     """
 
     all: SummedBlocks
     committed: SummedBlocks | None = None
+    markers: SummedBlocks = _NOTHING
 
     @property
     def committed_or_all(self) -> SummedBlocks:
@@ -108,9 +110,9 @@ def sum_rows(rows: DigestRows, unknown: Ranges, edges: Int64s) -> SummedBlocks:
         return SummedBlocks(
             rows.offsets[firsts], rows.offsets[ends - 1] + 1, ends - firsts, np.zeros_like(firsts), sums
         )
-    is_long = np.array(
-        [len(_firsts(np.array(each), edges)) > 1 for each in zip(unknown[0], unknown[1] - 1, strict=True)]
-    )
+    lasts = unknown[1] - 1
+    is_long = edges.searchsorted(unknown[0], side="right") != edges.searchsorted(lasts, side="right")
+    is_long |= unknown[0] >> _SPAN_BITS != lasts >> _SPAN_BITS
     starts, ends = (each[~is_long] for each in unknown)
     long = unknown_blocks((unknown[0][is_long], unknown[1][is_long]), edges)
     return SummedBlocks.joined([_sum_with_unknown(rows, (starts, ends), edges), long])
@@ -151,9 +153,10 @@ def _firsts(offsets: Int64s, edges: Int64s) -> Int64s:
 
 def unknown_blocks(ranges: Ranges, edges: Int64s) -> SummedBlocks:
     """Return blocks of unknown records, cut at edges."""
-    inside = [edges[(edges > start) & (edges < end)] for start, end in zip(*ranges, strict=True)]
-    starts = [np.append(start, cuts) for start, cuts in zip(ranges[0], inside, strict=True)]
-    ends = [np.append(cuts, end) for end, cuts in zip(ranges[1], inside, strict=True)]
+    cuts = edges.searchsorted(ranges[0], side="right"), edges.searchsorted(ranges[1])
+    inside = [edges[first:last] for first, last in zip(*cuts, strict=True)]
+    starts = [np.append(start, within) for start, within in zip(ranges[0], inside, strict=True)]
+    ends = [np.append(within, end) for end, within in zip(ranges[1], inside, strict=True)]
     if not starts:
         return _NOTHING
     first, last = np.concatenate(starts), np.concatenate(ends)
@@ -183,7 +186,8 @@ def joined_sums(parts: Sequence[PartSums], start: int, end: int, edges: Int64s) 
     committed = None
     if any(each.sums.committed is not None for each in parts):
         committed = SummedBlocks.joined([*(each.sums.committed_or_all for each in parts), gaps])
-    return LogSums(SummedBlocks.joined([*(each.sums.all for each in parts), gaps]), committed)
+    markers = SummedBlocks.joined([each.sums.markers for each in parts])
+    return LogSums(SummedBlocks.joined([*(each.sums.all for each in parts), gaps]), committed, markers)
 
 
 def joined_ranges(parts: Iterable[Ranges]) -> Ranges:
@@ -196,11 +200,14 @@ def sums_by_reading(log: RowReader, edges: Int64s) -> LogSums:
     """Return the sums of a log that says of each unknown record where it is."""
     found: list[SummedBlocks] = []
     committed: list[SummedBlocks] = []
+    markers: list[SummedBlocks] = []
     for known, unknown in _split(log.read(log.start_offset, log.end_offset)):
-        found.append(sum_rows(known, unknown, edges))
+        found.append(sum_rows(known.without_markers(), unknown, edges))
+        markers.append(sum_rows(known.markers(), NO_RANGES, edges))
         if log.has_aborted:
             committed.append(sum_rows(known.without_aborted(), unknown, edges))
-    return LogSums(SummedBlocks.joined(found), SummedBlocks.joined(committed) if log.has_aborted else None)
+    aborted = SummedBlocks.joined(committed) if log.has_aborted else None
+    return LogSums(SummedBlocks.joined(found), aborted, SummedBlocks.joined(markers))
 
 
 def _split(rows: Iterable[DigestRows]) -> Iterator[tuple[DigestRows, Ranges]]:

@@ -36,12 +36,13 @@ class DigestSearch(Protocol):
 
 
 class SummedView:
-    """The records of a log: all of them, or without those of aborted transactions.
+    """The data records of a log: all of them, or without those of aborted transactions. Or its control records.
 
     Args:
         log: reads them.
         sums: of its blocks.
         committed: whether to leave out records of aborted transactions.
+        markers: whether to take the control records, and nothing else.
         search: finds digests in the log, if that is quicker than to read it.
 
     Attributes:
@@ -55,12 +56,18 @@ class SummedView:
     """
 
     def __init__(
-        self, log: RowReader, sums: LogSums, *, committed: bool = False, search: "DigestSearch | None" = None
+        self,
+        log: RowReader,
+        sums: LogSums,
+        *,
+        committed: bool = False,
+        markers: bool = False,
+        search: "DigestSearch | None" = None,
     ) -> None:
         self._log, self.is_committed = log, committed and sums.committed is not None
         self._search = search
-        blocks = sums.committed_or_all if committed else sums.all
-        self._blocks = blocks
+        blocks = sums.committed_or_all if committed else sums.markers if markers else sums.all
+        self._blocks, self._is_of_markers = blocks, markers
         self._before = np.concatenate([[0], np.cumsum(blocks.counts)])
         self._unknown = np.concatenate([[0], np.cumsum(blocks.unknown)])
         parts = blocks.sums * powers(self._before[:-1]) % PRIME
@@ -107,7 +114,10 @@ class SummedView:
     def rows(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the records from an offset (inclusive) to another (exclusive), in order, some at a time."""
         for each in self._log.read(start, end):
-            yield each.without_aborted() if self.is_committed else each
+            if self._is_of_markers:
+                yield each.markers()
+            else:
+                yield each.without_aborted() if self.is_committed else each.without_markers()
 
     def first_rows(self, place: OffsetRange, most: int) -> DigestRows:
         """Return the first records of a range, all at once."""
@@ -162,9 +172,14 @@ class SummedView:
 
     def known_sums(self, ranks: Int64s) -> tuple[UInt64s, Bools]:
         """Return the sums of the records from each rank to the next one, and of which of them all are known."""
+        sums, unknown = self.sums(ranks)
+        return sums, unknown == 0
+
+    def sums(self, ranks: Int64s) -> tuple[UInt64s, Int64s]:
+        """Return the sums of the known records from each rank to the next one, and how many others are there."""
         sums, unknown = self._before_ranks(ranks)
         found = (sums[1:] + PRIME - sums[:-1]) % PRIME * powers(-ranks[:-1]) % PRIME
-        return found, np.diff(unknown) == 0
+        return found, np.diff(unknown)
 
     def known_count(self, place: OffsetRange) -> int:
         """Return how many records in a range can be read; 0 if its end is not after its start."""
@@ -214,10 +229,14 @@ class SummedLog:
         search: finds digests in the log, if that is quicker than to read it.
 
     Attributes:
-        all: all its records.
+        log: what it was read by.
+        all: all its data records.
         committed: those that are not of aborted transactions.
+        markers: its control records, if they have rows.
     """
 
     def __init__(self, log: RowReader, sums: LogSums, search: DigestSearch | None = None) -> None:
+        self.log = log
         self.all = SummedView(log, sums, search=search)
         self.committed = SummedView(log, sums, committed=True, search=search)
+        self.markers = SummedView(log, sums, markers=True)

@@ -11,6 +11,8 @@ ABORTED: Final = 1
 """Flag of a record of an aborted transaction."""
 UNKNOWN: Final = 2
 """Flag of an offset whose record cannot be read, or is not there any more: any record may have been there, or none."""
+MARKER: Final = 4
+"""Flag of a control record."""
 
 Int64s = np.ndarray[Any, np.dtype[np.int64]]
 UInt64s = np.ndarray[Any, np.dtype[np.uint64]]
@@ -19,21 +21,27 @@ Places = tuple[Int64s, Int64s]
 """Offsets of records of the source, and for each that of its copy in the target."""
 NOWHERE: Final[Places] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 UInt8s = np.ndarray[Any, np.dtype[np.uint8]]
+_SPREAD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+"""Odd numbers: a multiple of each, modulo 2**64, is of one offset only."""
 
 
 @attrs.frozen(eq=False)
 class DigestRows:
-    """Some data records of a log, by ascending offset. Control records have no rows.
+    """Some records of a log, by ascending offset. Control records have rows only if offsets are compared.
 
     Attributes:
         offsets: of the records.
         digests: two columns, the halves of a digest of key, value, headers and timestamp.
-        flags: ``ABORTED`` and ``UNKNOWN``.
+        flags: ``ABORTED``, ``UNKNOWN`` and ``MARKER``.
+        origins: three columns, of each record the leader epoch, the producer id and the timestamp; or none.
     """
 
     offsets: Int64s
     digests: UInt64s
     flags: UInt8s
+    origins: Int64s = attrs.field(
+        default=attrs.Factory(lambda self: np.zeros((len(self.offsets), 0), np.int64), takes_self=True)
+    )
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -46,7 +54,7 @@ class DigestRows:
     @classmethod
     def joined(cls, parts: Iterable["DigestRows"]) -> "DigestRows":
         """Return the rows of several parts, in their order."""
-        found = list(parts)
+        found = [each for each in parts if len(each)]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -55,11 +63,13 @@ class DigestRows:
             np.concatenate([each.offsets for each in found]),
             np.concatenate([each.digests for each in found]),
             np.concatenate([each.flags for each in found]),
+            np.concatenate([each.origins for each in found]),
         )
 
     def rows(self, first: int, last: int) -> "DigestRows":
         """Return the rows from an index (inclusive) to another (exclusive)."""
-        return DigestRows(self.offsets[first:last], self.digests[first:last], self.flags[first:last])
+        part = slice(first, last)
+        return DigestRows(self.offsets[part], self.digests[part], self.flags[part], self.origins[part])
 
     def between(self, start: int, end: int) -> "DigestRows":
         """Return the rows from an offset (inclusive) to another (exclusive)."""
@@ -70,11 +80,26 @@ class DigestRows:
         """Return the rows of some of the records."""
         if bool(is_wanted.all()):
             return self
-        return DigestRows(self.offsets[is_wanted], self.digests[is_wanted], self.flags[is_wanted])
+        return DigestRows(
+            self.offsets[is_wanted], self.digests[is_wanted], self.flags[is_wanted], self.origins[is_wanted]
+        )
 
     def without_aborted(self) -> "DigestRows":
-        """Return the rows of records that are not of aborted transactions."""
-        return self.where(self.flags & ABORTED == 0)
+        """Return the rows of data records that are not of aborted transactions."""
+        return self.where(self.flags & (ABORTED | MARKER) == 0)
+
+    def without_markers(self) -> "DigestRows":
+        """Return the rows of data records."""
+        return self.where(self.flags & MARKER == 0)
+
+    def markers(self) -> "DigestRows":
+        """Return the rows of control records."""
+        return self.where(self.flags & MARKER != 0)
+
+    def with_offsets(self) -> "DigestRows":
+        """Return the rows with digests that cover offsets, too: equal sums are of records at equal offsets then."""
+        places = self.offsets.astype(np.uint64)[:, None] * _SPREAD
+        return attrs.evolve(self, digests=self.digests ^ (places ^ places >> np.uint64(31)))
 
 
 class RowReader(Protocol):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether consumer groups can follow to a mirror and back, and whether its flow is alive. Pure: no files are read.
 
-``check_checkpoints`` judges what a group would use, ``fail_over`` and ``fail_back`` count what it reads twice or
-misses, ``heartbeat_gaps`` says when a flow stood still, ``find_cycles`` and ``find_unpaired`` compare names.
+``check_checkpoints`` judges what a group would use, ``check_positions`` does so where offsets are those of the source,
+``fail_over`` and ``fail_back`` count what it reads twice or misses, ``heartbeat_gaps`` says when a flow stood still,
+``find_cycles`` and ``find_unpaired`` compare names.
 """
 
-from raftlog.tools.mirrors.following.checkpoints import check_checkpoints
+from raftlog.tools.mirrors.following.checkpoints import check_checkpoints, check_positions
 from raftlog.tools.mirrors.following.group_moves import (
     GroupMove,
     MirrorCounts,
@@ -42,6 +43,7 @@ __all__ = [
     "PositionOrigin",
     "StoredHeartbeat",
     "check_checkpoints",
+    "check_positions",
     "commits_in_force",
     "fail_back",
     "fail_over",

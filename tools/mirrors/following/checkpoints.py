@@ -38,6 +38,32 @@ def check_checkpoints(evidence: GroupEvidence, mirrored: MirroredRecords) -> tup
     return (*_of_checkpoints(evidence, mirrored), *_without_checkpoint(evidence))
 
 
+def check_positions(evidence: GroupEvidence) -> tuple[MirrorFinding, ...]:
+    """Return which groups would pass over records of a target with the offsets of its source, or begin after its end.
+
+    There are no checkpoints: a group goes on where it stands, unless it has committed another offset on the target.
+
+    Args:
+        evidence: what both clusters say; checkpoints are what groups have committed on the source.
+    """
+    own_start, end = evidence.own_start, evidence.target.end
+    own = commits_in_force(evidence.target_commits)
+    found = []
+    for group, each in sorted(newest_checkpoints(evidence.checkpoints).items()):
+        reason = f"it goes on at offset {each.downstream} of the target"
+        has_gone_on = group in own and own[group].committed != each.downstream
+        if has_gone_on or each.downstream <= min(end, end if own_start is None else own_start):
+            continue
+        start = end if own_start is None else own_start
+        if own_start is not None:
+            reason += f", and has not read what others wrote there from offset {own_start} on"
+        if each.downstream > end:
+            reason += f", and the target ends at {end} (exclusive)"
+        source, target = OffsetRange(each.upstream, each.upstream), OffsetRange(start, each.downstream)
+        found.append(MirrorFinding(_AHEAD, group, reason, source, target, each.offset))
+    return tuple(found)
+
+
 def _of_checkpoints(evidence: GroupEvidence, mirrored: MirroredRecords) -> Iterator[MirrorFinding]:
     newest = newest_checkpoints(evidence.checkpoints)
     committed = {(each.group, each.committed) for each in evidence.source_commits}

@@ -72,7 +72,8 @@ class GroupMove:
         position: where it goes on there.
         origin: why there.
         read_again: how many records it reads that it had read; None if it is not known where it stands.
-        skipped: how many records before the position, and in the other cluster, it has not read; likewise None.
+        skipped: how many records before the position, and in the other cluster, it has not read; likewise None. Where
+            offsets are those of the source, records that others wrote to the target since are among them.
         missing: how many records the other cluster does not have: on the way out, those that the group has not read;
             on the way back, those of the target that it has read and that never were in the source; likewise None.
         newest_source_ms: the time of the newest record of the source; None if it has none.
@@ -126,6 +127,10 @@ def _move_out(evidence: GroupEvidence, counts: MirrorCounts, group: str, reset: 
         read_first = counts.mirrored_count(committed, at.offset)
         read_again = counts.copy_count(at.offset) - read_first
         skipped = counts.mirrored_count(committed, evidence.target.start) - read_first
+        has_read = at.origin is PositionOrigin.COMMIT and at.translated != committed  # Else the commit was copied.
+        if evidence.own_start is not None and not has_read:
+            own_start = min(evidence.own_start, at.offset)
+            skipped += counts.foreign_count(own_start) - counts.foreign_count(at.offset)
         missing = counts.unmirrored_count(committed, evidence.source.end)
     return _move(evidence, group, committed, at, (read_again, skipped, missing))
 

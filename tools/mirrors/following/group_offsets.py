@@ -64,6 +64,8 @@ class GroupEvidence:
             topics; only a group's newest one counts whatever its time, because consumers would use it.
         newest_source_ms: the time of the newest record of the source; None if it has none.
         newest_target_ms: likewise, of the target.
+        own_start: of a target with the offsets of its source, the first record that others wrote to it since; None if
+            there is none.
     """
 
     source: OffsetRange
@@ -78,6 +80,7 @@ class GroupEvidence:
     since_ms: int | None = None
     newest_source_ms: int | None = None
     newest_target_ms: int | None = None
+    own_start: int | None = None
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from raftlog.records.batches.iterator import Corruption, TornTail
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import OffsetRange, united
 from raftlog.tools.mirrors.comparing.log_sums import (
+    NO_RANGES,
     LogSums,
     PartSums,
     Ranges,
@@ -119,6 +120,7 @@ def read_part(request: SumsRequest, part: LogPart, start: int) -> PartReading:
     log, edges = request.log, request.edges
     found: list[SummedBlocks] = []
     committed: list[SummedBlocks] = []
+    markers: list[SummedBlocks] = []
     gaps: list[Ranges] = []
     covered: list[OffsetRange] = []
     damage: list[Finding] = []
@@ -128,6 +130,7 @@ def read_part(request: SumsRequest, part: LogPart, start: int) -> PartReading:
             covered.append(piece.covered)
             unknown = piece.gaps
             found.append(sum_rows(piece.rows, unknown, edges))
+            markers.append(sum_rows(piece.markers, NO_RANGES, edges))
             if log.has_aborted:
                 committed.append(sum_rows(piece.rows.without_aborted(), unknown, edges))
             if request.wants_holes:
@@ -139,7 +142,8 @@ def read_part(request: SumsRequest, part: LogPart, start: int) -> PartReading:
             if isinstance(piece, Corruption | TornTail):
                 damage.append(damage_of(part.segment.path, piece))
     places = np.array([(each.start, each.end) for each in covered], np.int64).reshape(-1, 2).T
-    sums = LogSums(SummedBlocks.joined(found), SummedBlocks.joined(committed) if log.has_aborted else None)
+    aborted = SummedBlocks.joined(committed) if log.has_aborted else None
+    sums = LogSums(SummedBlocks.joined(found), aborted, SummedBlocks.joined(markers))
     positions = tuple(log.places[part.segment.path])
     return PartReading(PartSums(sums, (places[0], places[1])), tuple(gaps), tuple(damage), positions, is_clean)
 

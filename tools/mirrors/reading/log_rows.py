@@ -22,11 +22,13 @@ from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES, Ranges, uncovered
-from raftlog.tools.mirrors.comparing.rows import ABORTED, UNKNOWN, DigestRows, Int64s
+from raftlog.tools.mirrors.comparing.rows import ABORTED, MARKER, UNKNOWN, DigestRows, Int64s
 
 _COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 _MOST_UNKNOWN: Final = 1 << 16
 """So many adjacent offsets without a readable record are rows at a time."""
+_ORIGIN: Final = 3
+"""So many columns say where a record is from."""
 
 
 @attrs.frozen
@@ -102,10 +104,12 @@ class LogPiece:
     Attributes:
         rows: the records that can be read.
         control: the offsets of control batches, which have no records for consumers.
+        markers: the rows of control records, if they were asked for.
     """
 
     rows: DigestRows
     control: Ranges
+    markers: DigestRows = attrs.field(factory=DigestRows.none)
 
     @property
     def covered(self) -> OffsetRange:
@@ -138,7 +142,7 @@ class LogPiece:
         gaps = self.gaps
         end = min(end, self.covered.end)
         if not len(gaps[0]):
-            yield self.rows.between(self.covered.start, end)
+            yield _merged([self.rows.between(self.covered.start, end), self.markers.between(self.covered.start, end)])
             return
         for first in range(self.covered.start, end, _MOST_UNKNOWN):
             last = min(first + _MOST_UNKNOWN, end)
@@ -147,7 +151,9 @@ class LogPiece:
             marks[np.maximum(gaps[0][inside], first) - first] = 1
             marks[np.minimum(gaps[1][inside], last) - first] = -1
             unknown = first + np.flatnonzero(np.cumsum(marks)[:-1])
-            yield _merged([self.rows.between(first, last), _unknown_rows(unknown)])
+            width = self.rows.origins.shape[1] or self.markers.origins.shape[1]
+            rows = [self.rows.between(first, last), self.markers.between(first, last), _unknown_rows(unknown, width)]
+            yield _merged(rows)
 
 
 Unread = Corruption | TornTail | ZeroPadding | Finding
@@ -158,7 +164,8 @@ class LogRows:
     """Reads the rows of one log, again and again. Its files do not change meanwhile.
 
     An offset that no sound batch covers has an unknown record, and so has one that its batch leaves out: a record that
-    was compacted, or was cut out. Offsets of control records have none. Records whose offsets do not rise are left out.
+    was compacted, or was cut out. Offsets of control records have none, or a marker. Records whose offsets do not rise
+    are left out.
 
     Args:
         segments: by ascending offset.
@@ -166,6 +173,8 @@ class LogRows:
         end_offset: the offset after the last one.
         transactions: of the log.
         with_timestamps: whether digests cover timestamps.
+        with_places: whether logs are compared offset by offset: then digests cover offsets, control records have rows,
+            and each row has its origin.
 
     Attributes:
         has_aborted: whether a record may be of an aborted transaction.
@@ -184,25 +193,33 @@ class LogRows:
         transactions: Transactions,
         *,
         with_timestamps: bool = True,
+        with_places: bool = False,
     ) -> None:
         self.segments, self._transactions, self._with_timestamps = segments, transactions, with_timestamps
+        self.with_places = with_places
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.has_aborted = bool(transactions.aborted)
-        self._selection = RecordSelection(transactions=transactions)  # Rows are bounded by number, which is quicker.
-        self._columns = (*_COLUMNS, "is_aborted") if self.has_aborted else _COLUMNS
+        # Rows are bounded by number, which is quicker.
+        self._selection = RecordSelection(transactions=transactions, data_only=not with_places)
+        self._columns = (*_COLUMNS, *["is_aborted"][: self.has_aborted], *["is_control"][:with_places])
         self.places: dict[str, list[tuple[int, int]]] = {}
 
     def without_timestamps(self) -> "LogRows":
         """Return what reads the same rows with digests that do not cover timestamps."""
         log = self.segments, self.start_offset, self.end_offset, self._transactions
-        return LogRows(*log, with_timestamps=False)
+        return LogRows(*log, with_timestamps=False, with_places=self.with_places)
+
+    def placed(self) -> "LogRows":
+        """Return what reads the same log for a comparison offset by offset."""
+        log = self.segments, self.start_offset, self.end_offset, self._transactions
+        return LogRows(*log, with_timestamps=self._with_timestamps, with_places=True)
 
     def within(self, segment: SegmentPlace, first: int, end: int) -> "LogRows":
         """Return what reads a part of a segment, from one offset (inclusive) to another (exclusive): it is small."""
         transactions = Transactions(self._transactions.between(first, end))
         log = (segment,), self.start_offset, self.end_of(segment), transactions
-        return LogRows(*log, with_timestamps=self._with_timestamps)
+        return LogRows(*log, with_timestamps=self._with_timestamps, with_places=self.with_places)
 
     def read(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order."""
@@ -211,12 +228,16 @@ class LogRows:
             position = _position(self.places.get(segment.path, ()), at)
             for piece in self.pieces(segment, at, position):
                 if isinstance(piece, LogPiece) and at < end:
-                    yield from _unknown_between(at, min(piece.covered.start, end))
+                    yield from self._unknown_between(at, min(piece.covered.start, end))
                     yield from piece.rows_before(end)
                     at = piece.covered.end
                 if at >= end:
                     return
-        yield from _unknown_between(at, end)
+        yield from self._unknown_between(at, end)
+
+    def _unknown_between(self, start: int, end: int) -> Iterator[DigestRows]:
+        for first in range(start, end, _MOST_UNKNOWN):
+            yield _unknown_rows(np.arange(first, min(first + _MOST_UNKNOWN, end)), _ORIGIN * self.with_places)
 
     def pieces(
         self, segment: SegmentPlace, start: int, position: int = 0, stop: int | None = None
@@ -258,6 +279,8 @@ class LogRows:
 
     def _piece_of(self, chunk: Chunk, place: OffsetRange) -> LogPiece:
         rows = _known_rows(present(chunk.records, "records"), with_timestamps=self._with_timestamps)
+        if self.with_places:
+            rows = attrs.evolve(rows, origins=_origins(chunk)).with_offsets()
         rows = _rising(rows, place)
         is_control = chunk.batches.to_numpy("attributes") & CONTROL_FLAG != 0
         if not is_control.any():
@@ -266,7 +289,7 @@ class LogRows:
         after = first + chunk.batches.to_numpy("last_offset_delta")[is_control] + 1
         is_within = (after > place.start) & (first < place.end)
         first, after = np.maximum(first[is_within], place.start), np.minimum(after[is_within], place.end)
-        return LogPiece(rows, (first, after))
+        return LogPiece(rows.without_markers(), (first, after), rows.markers())
 
 
 def _position(places: Sequence[tuple[int, int]], offset: int) -> int:
@@ -280,6 +303,8 @@ def _known_rows(records: RecordColumns, *, with_timestamps: bool) -> DigestRows:
     flags = np.zeros(len(offsets), np.uint8)
     if "is_aborted" in records.columns:
         flags[records.to_numpy("is_aborted")] = ABORTED
+    if "is_control" in records.columns:
+        flags[records.to_numpy("is_control")] = MARKER
     found = record_digests(records, with_timestamps=with_timestamps)
     digests = np.ascontiguousarray(found.to_numpy().view(np.uint64).T)
     return DigestRows(offsets, digests, flags)
@@ -292,16 +317,24 @@ def _rising(rows: DigestRows, place: OffsetRange) -> DigestRows:
     return rows.where(rows.offsets > before)
 
 
-def _unknown_between(start: int, end: int) -> Iterator[DigestRows]:
-    for first in range(start, end, _MOST_UNKNOWN):
-        yield _unknown_rows(np.arange(first, min(first + _MOST_UNKNOWN, end)))
+def _origins(chunk: Chunk) -> Int64s:
+    """Return the leader epoch, the producer id and the timestamp of each record."""
+    records = present(chunk.records, "records")
+    batches = chunk.batches.to_numpy("base_offset").searchsorted(records.to_numpy("offset"), side="right") - 1
+    headers = [chunk.batches.to_numpy(name)[batches] for name in ("partition_leader_epoch", "producer_id")]
+    return np.stack([*headers, records.to_numpy("timestamp")], axis=1).astype(np.int64)
 
 
-def _unknown_rows(offsets: Int64s) -> DigestRows:
-    return DigestRows(offsets, np.zeros((len(offsets), 2), np.uint64), np.full(len(offsets), UNKNOWN, np.uint8))
+def _unknown_rows(offsets: Int64s, width: int) -> DigestRows:
+    flags = np.full(len(offsets), UNKNOWN, np.uint8)
+    no_digests, no_origins = np.zeros((len(offsets), 2), np.uint64), np.zeros((len(offsets), width), np.int64)
+    return DigestRows(offsets, no_digests, flags, no_origins)
 
 
 def _merged(parts: Sequence[DigestRows]) -> DigestRows:
+    parts = [each for each in parts if len(each)]
     both = DigestRows.joined(parts)
+    if len(parts) < 2:
+        return both
     order = np.argsort(both.offsets, kind="stable")
-    return DigestRows(both.offsets[order], both.digests[order], both.flags[order])
+    return DigestRows(both.offsets[order], both.digests[order], both.flags[order], both.origins[order])

@@ -77,7 +77,7 @@ def test_columns(tmp_path: Path) -> None:
     syncs = rows(out, "syncs")
     assert (len(syncs), [row["sync_offset"] for row in syncs]) == (52, list(range(52)))
     summary = json.loads((out / "summary.json").read_text())
-    assert (summary["success"], summary["policy"], summary["compared"]) == (True, "same-offsets", 540)
+    assert (summary["success"], summary["policy"], summary["compared"]) == (True, "same-offsets", 651)
     assert summary["run_id"] in (out / "report.html").read_text()
 
 
