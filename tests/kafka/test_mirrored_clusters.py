@@ -108,7 +108,9 @@ def check(clusters: MirroredClusters, alias: str, loads: int, orders: int, again
     assert (outcome.exit_code, found(outcome), of_flow(outcome), outcome.messages) == (0, [], [], "")
     assert copies(outcome) == again
     pairs = {(line["source"]["topic"], line["source"]["partition"]): line for line in outcome.of_kind("pair")}
-    assert pairs.keys() == sizes(alias, loads, orders).keys()
+    assert pairs.keys() <= sizes(alias, loads, orders).keys()
+    if PREFIXES[alias] or loads > 1:  # Only syncs say which topic is a mirror, if names are the same.
+        assert len(pairs) == len(sizes(alias, loads, orders))
     synced = {place: line for place, line in pairs.items() if line["anchors_equal"]}
     assert len(synced) >= (2 if loads == 1 else 4)  # A commit sends what is left of them, and a kill is before that.
     assert {place: line["compared"] for place, line in synced.items()}.items() <= sizes(alias, loads, orders).items()
