@@ -22,10 +22,11 @@ from raftlog.records.columns.columns import (
     read_records,
     record_digests,
 )
-from raftlog.storage.reading.segment_reader import Segment, map_segments, open_segment
+from raftlog.storage.reading.segment_reader import map_segments, open_segment
 from tests.benchmarks import machine
 from tests.benchmarks.inputs import Row
 from tests.benchmarks.measure import Timing
+from tests.benchmarks.segment_records import count_records
 
 _LARGEST_BATCH: Final = 16 * 1024 * 1024
 _ARROW_COLUMNS: Final = ("offset", "timestamp", "key", "value")
@@ -82,16 +83,6 @@ def _encode(batches: list[list[Row]]) -> int:
         builder.extend(rows)
         builder.build()
     return sum(map(len, batches))
-
-
-def count_records(segment: Segment) -> int:
-    """Unpack all columns of a segment, and return how many records it has."""
-    count = 0
-    for chunk in segment.chunks():
-        assert isinstance(chunk, Chunk)
-        assert chunk.records is not None
-        count += chunk.records.count
-    return count
 
 
 def _segment(path: Path) -> int:

@@ -5,9 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from raftlog.records.columns.columns import Chunk
 from raftlog.storage.reading.segment_reader import open_segment
 from raftlog.tools.terminal.garbage_collector import collect_garbage_seldom
+from tests.benchmarks.segment_records import count_records
 
 
 def main(segments: Sequence[str]) -> None:
@@ -15,10 +15,7 @@ def main(segments: Sequence[str]) -> None:
     count = 0
     for segment in segments:
         with open_segment(segment) as opened:
-            for chunk in opened.chunks():
-                assert isinstance(chunk, Chunk)
-                assert chunk.records is not None
-                count += chunk.records.count
+            count += count_records(opened)
     sys.stdout.write(f"{count}\n")
 
 

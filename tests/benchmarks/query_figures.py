@@ -3,46 +3,32 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.measure import Comparison, Mode, environment
-from tests.benchmarks.operations import Worker
 from tests.benchmarks.programs import RAFTLOG, Command
+from tests.benchmarks.shape_figures import ShapeFigures
 
 SHAPES: Final = ("small", "small-zstd")
 _MOST_TIMES_AS_LONG: Final = 1.5
 _PROGRAM: Final = (sys.executable, "-m", "tests.benchmarks.query_process")
 
 
-class QueryFigures:
-    """All comparisons of queries.
+class QueryFigures(ShapeFigures):
+    """All comparisons of queries."""
 
-    Args:
-        folder: for Parquet files and outputs.
-        workers: a process for each mode, which makes the logs.
-        size_mib: of a log.
-    """
+    kind = "query"
+    shapes = SHAPES
 
-    def __init__(self, folder: Path, workers: Mapping[Mode, Worker], size_mib: float) -> None:
-        self._folder = folder
-        self._workers = workers
-        self._size_mib = size_mib
-
-    def all(self) -> Iterator[tuple[str, Callable[[str], Comparison]]]:
-        """Yield the start of the ids of their rows, and what makes a comparison, given that."""
-        for shape in SHAPES:
-            yield f"query-{shape}", partial(self._grouped, shape)
-
-    def _grouped(self, shape: str, row: str) -> Comparison:
-        segment = Path(self._workers["compiled"].input(shape, self._size_mib))
-        ours, theirs = commands(segment, self._folder / f"{shape}-{self._size_mib:g}.parquet")
+    def compared(self, shape: str, row: str) -> Comparison:
+        """Return the comparison on a shape."""
+        segment = Path(self.workers["compiled"].input(shape, self.size_mib))
+        ours, theirs = commands(segment, self.folder / f"{shape}-{self.size_mib:g}.parquet")
         name = "decoding the keys, and DuckDB over Parquet"
-        what = f"query, records by key, a log of {self._size_mib:g} MiB, {shape}, whole process"
+        what = f"query, records by key, a log of {self.size_mib:g} MiB, {shape}, whole process"
         query, reference = (
-            Command(each, "compiled", self._size_mib, self._folder / "queried") for each in (ours, theirs)
+            Command(each, "compiled", self.size_mib, self.folder / "queried") for each in (ours, theirs)
         )
         goals: dict[tuple[Mode, str], float] = {("compiled", name): 1 / _MOST_TIMES_AS_LONG}
         return Comparison(row, what, "MiB/s", {"compiled": query}, {name: reference}, goals)

@@ -101,8 +101,12 @@ def _always_compared(right: Any) -> Any:
     return compare
 
 
-def _all_of_target(target: Any, **_: Any) -> Any:
-    return target.all
+def _all_of_target(right: Any) -> Any:
+    def compare(source: Any, target: Any, *arguments: Any, **options: Any) -> Any:
+        target.committed = target.all
+        return right(source, target, *arguments, **options)
+
+    return compare
 
 
 def _without_gaps(_covered: Any, _start: int, _end: int) -> Any:
@@ -330,7 +334,7 @@ MUTANTS: Final = (
         "R-mirror-aborted-target",
         "aborted records of the target were mirrored again",
         "KIP-618",
-        instead(pair, "_mirrored", _all_of_target),
+        swapped(pair, "compare_pair", _all_of_target),
         (_BAD,),
     ),
     Mutant(

@@ -7,7 +7,6 @@ from typing import Any, Final
 from raftlog.records.rules import Severity
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.following import GroupMove, MirrorFinding
-from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome, PairReport
 from raftlog.tools.mirrors.pairing import MirrorPair
@@ -35,13 +34,11 @@ def flow_fact(flow: FlowReport) -> Fact:
 
 
 def _synced_fact(flow: FlowReport, syncs: FoundSyncs) -> Fact:
-    policy = "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
-    isolation = {True: "read_committed", False: "read_uncommitted", None: None}[flow.reads_committed]
     lag = flow.config.properties.get("offset.lag.max") if flow.config else None
     where = f"as {flow.config.topic} of the target says" if flow.config else "as the options say"
-    words = [f"policy {policy}", f"separator {flow.policy.separator!r}"]
+    words = [f"policy {flow.policy_name}", f"separator {flow.policy.separator!r}"]
     words += [] if lag is None else [f"offset.lag.max {lag}"]
-    words += [] if isolation is None else [isolation]
+    words += [] if flow.isolation is None else [flow.isolation]
     words += ["with transforms"] if flow.config and flow.config.has_transforms else []
     cluster = "target" if syncs.is_on_target else "source"
     count = sum(map(len, syncs.syncs.values()))
@@ -54,9 +51,9 @@ def _synced_fact(flow: FlowReport, syncs: FoundSyncs) -> Fact:
     members = {
         "source_alias": source,
         "target_alias": target,
-        "policy": policy,
+        "policy": flow.policy_name,
         "separator": flow.policy.separator,
-        "isolation": isolation,
+        "isolation": flow.isolation,
         "config_topic": flow.config.topic if flow.config else None,
         "has_transforms": flow.config.has_transforms if flow.config else None,
         "syncs_topic": syncs.topic,
@@ -69,9 +66,9 @@ def _synced_fact(flow: FlowReport, syncs: FoundSyncs) -> Fact:
 def _same_offsets_fact(flow: FlowReport) -> Fact:
     source, target = flow.aliases
     names = ("separator", "isolation", "config_topic", "has_transforms", "syncs_topic", "syncs_cluster")
-    members: dict[str, Any] = {"source_alias": source, "target_alias": target, "policy": "same-offsets", "syncs": 0}
+    members: dict[str, Any] = {"source_alias": source, "target_alias": target, "policy": flow.policy_name, "syncs": 0}
     members |= dict.fromkeys(names) | {"left_out": list(flow.left_out)}
-    lines = [f"{source} -> {target}: policy same-offsets, as the options say."]
+    lines = [f"{source} -> {target}: policy {flow.policy_name}, as the options say."]
     if flow.left_out:
         lines.append(f"Not compared, since each cluster has its own: {', '.join(flow.left_out)}.")
     return Fact([*lines, ""], "flow", members)
@@ -87,8 +84,7 @@ def pair_facts(report: PairReport, *, has_syncs: bool = True) -> Iterator[Fact]:
     result, counts = report.result, report.result.counts
     parts = [f"{counts.compared:,} records compared"]
     parts += [f"{count:,} {word}" for count, word in _other_counts(report) if count]
-    anchors = result.equal_anchors + result.unverifiable_anchors + result.wrong_anchors
-    parts += [f"{result.equal_anchors:,} of {anchors:,} anchors equal"] if has_syncs else []
+    parts += [f"{result.equal_anchors:,} of {result.anchors:,} anchors equal"] if has_syncs else []
     parts += [f"{count:,} {word}" for count, word in _anchor_counts(report) if count]
     members: dict[str, Any] = {
         "source": _partition(report.pair.source, report.pair.partition),

@@ -54,6 +54,18 @@ class FlowReport:
         return () if self.syncs is None else self.syncs.syncs.get((topic, partition), ())
 
     @property
+    def policy_name(self) -> str:
+        """The policy as ``--policy`` names it."""
+        if self.syncs is None:
+            return "same-offsets"
+        return "identity" if isinstance(self.policy, IdentityPolicy) else "default"
+
+    @property
+    def isolation(self) -> str | None:
+        """The isolation level as ``--isolation`` names it; None if it is not known."""
+        return {True: "read_committed", False: "read_uncommitted", None: None}[self.reads_committed]
+
+    @property
     def left_undone(self) -> Iterator[str]:
         """In a sentence for each cluster whose metadata could not be read as a whole: what was not looked for."""
         for side, state in zip(("source", "target"), () if self.syncs is None else self.metadata, strict=False):

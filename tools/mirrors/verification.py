@@ -146,11 +146,7 @@ class MirrorVerification:
             StorageError: a segment cannot be read.
         """
         if self._flow.syncs is None:  # Nothing that is not MirrorMaker writes heartbeats, or has a filter.
-            named = [
-                {name: each.tables.partitions[topic_id] for name, topic_id in each.tables.topic_ids.items()}
-                for each in self._metadata
-                if each is not None
-            ]
+            named = [each.partitions for each in self._metadata if each is not None]
             are_here = len(named) == len(self._metadata)
             yield from find_missing_names((self._source.topics, self._target.topics), named if are_here else ())
             return
@@ -171,10 +167,7 @@ class MirrorVerification:
     def _topic_findings(self) -> Iterator[MirrorFinding]:
         """Yield what the metadata of both clusters say of their topics, if they are here."""
         topics = [
-            ClusterTopics(
-                alias,
-                {name: len(each.tables.partitions[topic_id]) for name, topic_id in each.tables.topic_ids.items()},
-            )
+            ClusterTopics(alias, {name: len(numbers) for name, numbers in each.partitions.items()})
             for alias, each in zip(self._flow.aliases, self._metadata, strict=True)
             if each is not None
         ]
@@ -210,12 +203,12 @@ class MirrorVerification:
             key = pair.source, pair.partition
             each = _AskedPair(pair, ours, theirs, self._flow.syncs_of(*key), self._progress.get(key, 0))
             asked.append(each)
-            edges = edges_of(each.syncs, each.mirrored_end)
             if self._flow.syncs is None:
                 rows = ours.rows.placed(), theirs.rows.placed()
-                edges = (window_edges(*rows),) * 2
-                yield from map(SumsRequest, rows, edges)
+                windows = window_edges(*rows)
+                yield from (SumsRequest(log, windows) for log in rows)
                 continue
+            edges = edges_of(each.syncs, each.mirrored_end)
             yield SumsRequest(ours.rows, edges[0])
             wants_holes = metadata is None or not metadata.is_compacted(pair.target)
             yield SumsRequest(theirs.rows, edges[1], wants_holes)
@@ -254,7 +247,7 @@ class MirrorVerification:
             has_transforms=self._flow.config is not None and self._flow.config.has_transforms,
             is_source_compacted=is_source_compacted,
             reads_committed=self._flow.reads_committed,
-            is_target_known=self._metadata[1] is not None,
+            is_target_known=is_target_compacted is not None,
             doubts=doubts,
         )
         target = asked.target if self._flow.syncs is None else None
@@ -263,7 +256,7 @@ class MirrorVerification:
         report = PairReport(pair, kept, tuple(told), (asked.source.choice, asked.target.choice))
         written = (each.target.start for each in result.differences if each.kind is MirrorFault.WRITTEN_TO)
         own_start = min(written, default=None) if self._flow.syncs is None else None
-        evidence = attrs.evolve(self._evidence(pair, *logs), own_start=own_start)
+        evidence = self._evidence(pair, *logs, own_start)
         if not evidence.groups:
             return report
         mirrored = theirs.summed.all if self._flow.syncs is None else theirs.summed.committed
@@ -299,7 +292,9 @@ class MirrorVerification:
             moves_back=fail_back(evidence, places),
         )
 
-    def _evidence(self, pair: MirrorPair, ours: PartitionLog, theirs: PartitionLog) -> GroupEvidence:
+    def _evidence(
+        self, pair: MirrorPair, ours: PartitionLog, theirs: PartitionLog, own_start: int | None
+    ) -> GroupEvidence:
         source, target = (pair.source, pair.partition), (pair.target, pair.partition)
         groups = self._commits.groups_with_gaps
         commits = self._commits.by_partition.get(source, ())
@@ -326,4 +321,5 @@ class MirrorVerification:
             max((each for each in attrs.astuple(self._made_anew(pair)) if each is not None), default=None),
             ours.end.newest_ms,
             theirs.end.newest_ms,
+            own_start,
         )

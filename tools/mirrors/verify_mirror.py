@@ -99,19 +99,17 @@ def _facts(given: argparse.Namespace, tally: Tally, summer: LogSummer) -> Iterat
         verification = MirrorVerification(source, target, flow, *metadata, summer)
         reports: list[PairReport] = []
         for report in verification.pairs():
-            for each in report.findings:
-                tally.by_severity[each.severity] += 1
             reports.append(report)
             yield from pair_facts(report, has_syncs=flow.syncs is not None)
         found = list(verification.flow_findings())
-        for finding in found:
-            tally.by_severity[finding.severity] += 1
         yield from flow_finding_facts(found)
         yield from move_facts(flow, reports)
         all_problems = (*problems, *verification.problems)
         for problem in all_problems:
-            _report(problem, tally)
+            if problem.severity is not Severity.HARMLESS:
+                say(str(problem), _PROGRAM)
         outcome = MirrorOutcome(given.source, given.target, flow, reports, found, verification.spans, all_problems)
+        tally.by_severity.update(outcome.severities)
         yield total_fact(outcome)
         leave(outcome)
 
@@ -165,12 +163,6 @@ def _flow(given: argparse.Namespace, source: Cluster, target: Cluster) -> tuple[
 
 def _cluster(paths: Sequence[str], metadata: ClusterMetadata | None) -> Cluster:
     return Cluster(paths, {} if metadata is None else metadata.tables.topic_ids)
-
-
-def _report(finding: Finding, tally: Tally) -> None:
-    tally.add(finding)
-    if finding.severity is not Severity.HARMLESS:
-        say(str(finding), _PROGRAM)
 
 
 def _config(given: argparse.Namespace, configs: Sequence[FoundConfig]) -> FoundConfig | None:

@@ -188,11 +188,7 @@ def picked_state(image: DiskImage, choose: Callable[[int], int], model: CrashMod
             continue
         file = image.files[number]
         moments = _moments(file)
-        moment = moments[choose(len(moments))]
-        if not file.changes:
-            entries.append((path, file.durable, file.read_only))
-            continue
-        torn = _torn_file(file, moment, model)
+        torn = _torn_file(file, moments[choose(len(moments))], model)
         data = torn.content([site[choose(len(site))] for site in torn.versions])
         entries.append((path, data, file.read_only))
     return tuple(entries)
@@ -262,6 +258,8 @@ class _TornFile:
 
 def _torn_file(image: FileImage, moment: int, model: CrashModel) -> _TornFile:
     """Work out the versions of each span, for a disk that has the length after ``moment`` changes."""
+    if not image.changes:
+        return _TornFile(image.durable, [], [], is_coarse=False)
     sector_size, first_moment = model.sector_size_bytes, _moments(image)[0]
     written = {
         sector

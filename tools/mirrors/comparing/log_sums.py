@@ -5,14 +5,14 @@ A block is some adjacent records. Blocks end wherever it suits the reader, and a
 edges: what is asked about places between edges needs no record to be read again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
 import numpy as np
 
 from raftlog.tools.mirrors.comparing.order_sums import LANES, PRIME, powers, sum_runs
-from raftlog.tools.mirrors.comparing.rows import UNKNOWN, DigestRows, Int64s, RowReader, UInt64s
+from raftlog.tools.mirrors.comparing.rows import DigestRows, Int64s, UInt64s
 
 _SPAN_BITS: Final = 20
 """A block has offsets with the same bits above these, so that what is read of a block again is bounded."""
@@ -194,25 +194,3 @@ def joined_ranges(parts: Iterable[Ranges]) -> Ranges:
     """Return the ranges of several parts, in their order."""
     starts, ends = zip(NO_RANGES, *parts, strict=True)
     return np.concatenate(starts), np.concatenate(ends)
-
-
-def sums_by_reading(log: RowReader, edges: Int64s) -> LogSums:
-    """Return the sums of a log that says of each unknown record where it is."""
-    found: list[SummedBlocks] = []
-    committed: list[SummedBlocks] = []
-    markers: list[SummedBlocks] = []
-    for known, unknown in _split(log.read(log.start_offset, log.end_offset)):
-        found.append(sum_rows(known.without_markers(), unknown, edges))
-        markers.append(sum_rows(known.markers(), NO_RANGES, edges))
-        if log.has_aborted:
-            committed.append(sum_rows(known.without_aborted(), unknown, edges))
-    aborted = SummedBlocks.joined(committed) if log.has_aborted else None
-    return LogSums(SummedBlocks.joined(found), aborted, SummedBlocks.joined(markers))
-
-
-def _split(rows: Iterable[DigestRows]) -> Iterator[tuple[DigestRows, Ranges]]:
-    """Yield the known rows, and the places of the others."""
-    for each in rows:
-        is_unknown = each.flags & UNKNOWN != 0
-        unknown = each.offsets[is_unknown]
-        yield each.where(~is_unknown), (unknown, unknown + 1)

@@ -16,11 +16,10 @@ import numpy as np
 from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseResult
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
-from raftlog.tools.mirrors.comparing.log_sums import sums_by_reading
 from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
 from raftlog.tools.mirrors.comparing.long_stretches import equal_count, equal_tail_count
 from raftlog.tools.mirrors.comparing.place_runs import PlaceRun
-from raftlog.tools.mirrors.comparing.rows import Int64s, RowReader
+from raftlog.tools.mirrors.comparing.rows import Int64s
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
@@ -58,6 +57,11 @@ class PairCounts:
     lag: int = 0
     aborted: int = 0
 
+    @property
+    def total(self) -> int:
+        """All records of the source."""
+        return sum(attrs.astuple(self))
+
     def __add__(self, other: "PairCounts") -> "PairCounts":
         ours, theirs = attrs.astuple(self), attrs.astuple(other)
         return PairCounts(*(left + right for left, right in zip(ours, theirs, strict=True)))
@@ -87,6 +91,11 @@ class PairResult:
     next_source: int
     places: tuple[PlaceRun, ...] = attrs.field(default=(), eq=False)
 
+    @property
+    def anchors(self) -> int:
+        """How many syncs there are, of those that are about these topics or former ones."""
+        return self.equal_anchors + self.unverifiable_anchors + self.wrong_anchors
+
 
 def edges_of(syncs: Sequence[Sync], mirrored_end: int = 0) -> tuple[Int64s, Int64s]:
     """Return the offsets at which blocks of a source, and of its target, should end for their comparison."""
@@ -95,21 +104,22 @@ def edges_of(syncs: Sequence[Sync], mirrored_end: int = 0) -> tuple[Int64s, Int6
 
 
 def compare_pair(
-    source: RowReader | SummedLog,
-    target: RowReader | SummedLog,
+    source: SummedLog,
+    target: SummedLog,
     syncs: Sequence[Sync],
     mirrored_end: int = 0,
     *,
     reads_committed: bool | None = None,
     made_anew: MadeAnew = _NEVER,
     has_older: bool = False,
-    copies_aborted: bool = False,
 ) -> PairResult:
     """Compare a partition with its mirror.
 
+    Aborted records of the target do not count: a worker with exactly-once support has mirrored them again.
+
     Args:
-        source: reads the source, or has read it.
-        target: reads the target, or has read it.
+        source: the source; blocks should end at ``edges_of``.
+        target: the target, likewise.
         syncs: of the partition, in the order of their topic.
         mirrored_end: an offset of the source below which all was mirrored, by what Connect has stored; 0 if it has
             nothing.
@@ -118,20 +128,9 @@ def compare_pair(
         made_anew: when the topics were made. Syncs that are older, and that do not hold, are of former topics.
         has_older: whether the source was made anew, and the target begins with an older record: one of the former
             topic, of which no sync may be left.
-        copies_aborted: whether aborted records of the target are copies of the source's. Otherwise a worker with
-            exactly-once support has mirrored them again.
     """
-    source, target = (
-        each if isinstance(each, SummedLog) else SummedLog(each, sums_by_reading(each, edges))
-        for each, edges in zip((source, target), edges_of(syncs, mirrored_end), strict=True)
-    )
-    mirrored = _mirrored(target, copies_aborted=copies_aborted)
-    comparison = _PairComparison(source, mirrored, syncs, mirrored_end, reads_committed, made_anew)
+    comparison = _PairComparison(source, target.committed, syncs, mirrored_end, reads_committed, made_anew)
     return comparison.result(has_older=has_older)
-
-
-def _mirrored(target: SummedLog, *, copies_aborted: bool) -> SummedView:
-    return target.all if copies_aborted else target.committed
 
 
 class _PairComparison:

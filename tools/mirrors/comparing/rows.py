@@ -108,7 +108,6 @@ class RowReader(Protocol):
     Attributes:
         start_offset: the first offset that the log has.
         end_offset: the offset after the last one.
-        has_aborted: whether a record may be of an aborted transaction.
     """
 
     @property
@@ -118,11 +117,6 @@ class RowReader(Protocol):
 
     @property
     def end_offset(self) -> int:
-        """See the class."""
-        ...
-
-    @property
-    def has_aborted(self) -> bool:
         """See the class."""
         ...
 

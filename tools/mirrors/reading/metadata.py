@@ -2,7 +2,7 @@
 """What the metadata of a cluster say of its topics: their configs, and when each was made and removed."""
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
 import attrs
@@ -57,6 +57,11 @@ class ClusterMetadata:
 
     tables: Tables
     lives: Mapping[str, Sequence[TopicLife]]
+
+    @property
+    def partitions(self) -> Mapping[str, Collection[int]]:
+        """The numbers of the partitions of each topic, by its name."""
+        return {name: self.tables.partitions[topic_id] for name, topic_id in self.tables.topic_ids.items()}
 
     def is_compacted(self, topic: str) -> bool:
         """Whether records of a topic may be removed by key. A topic is not compacted unless something says so."""

@@ -6,8 +6,7 @@ from typing import Final
 
 from raftlog import __version__
 from raftlog.records.rules import Severity
-from raftlog.tools.mirrors.naming import IdentityPolicy
-from raftlog.tools.mirrors.pair_report import FlowReport, MirrorOutcome
+from raftlog.tools.mirrors.pair_report import MirrorOutcome
 from raftlog.tools.mirrors.reporting.mirror_advice import next_steps
 from raftlog.tools.mirrors.reporting.mirror_sections import (
     differences_section,
@@ -104,11 +103,10 @@ def _facts(outcome: MirrorOutcome, run: str) -> Iterator[tuple[str, Cell]]:
     yield "From", _paths(outcome.sources)
     yield "To", _paths(outcome.targets)
     yield "Configuration", f"{config.topic} of the target" if config else "none: options say all"
-    yield "Policy", _policy(flow)
+    yield "Policy", flow.policy_name
     if flow.syncs is not None:
         yield "Separator", repr(flow.policy.separator)
-        isolation = {True: "read_committed", False: "read_uncommitted", None: "not known"}
-        yield "Isolation", isolation[flow.reads_committed]
+        yield "Isolation", flow.isolation or "not known"
         count = sum(map(len, flow.syncs.syncs.values()))
         where = f"{flow.syncs.topic} of the {'target' if flow.syncs.is_on_target else 'source'}"
         yield "Offset syncs", f"{count:,} in {where}"
@@ -120,12 +118,6 @@ def _facts(outcome: MirrorOutcome, run: str) -> Iterator[tuple[str, Cell]]:
     yield "Made by", f"raftlog {__version__}"
     if run:
         yield "Run", run
-
-
-def _policy(flow: FlowReport) -> str:
-    if flow.syncs is None:
-        return "same-offsets"
-    return "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
 
 
 def _paths(paths: Sequence[str]) -> str:

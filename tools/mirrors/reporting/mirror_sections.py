@@ -51,7 +51,7 @@ def pairs_section(reports: Sequence[PairReport], *, has_syncs: bool) -> Markup:
     if not reports:
         return element("p", "No partition of the source has its mirror here.")
     ordered = sorted(reports, key=lambda each: (-rank_of(each.worst), each.pair))
-    lanes = [Lane(f"{_source(each)}: {counted(_total(each), 'record')}", list(_bars(each))) for each in ordered]
+    lanes = [Lane(_lane_name(each), list(_bars(each))) for each in ordered]
     scale = Scale(0, _WHOLE, lambda share: f"{100 * share // _WHOLE}%")
     figure = element(
         "figure",
@@ -67,17 +67,12 @@ def pairs_section(reports: Sequence[PairReport], *, has_syncs: bool) -> Markup:
     return joined([figure, shown, _left_out(len(ordered), MOST_ROWS, "pairs are not shown")])
 
 
-def _source(report: PairReport) -> str:
-    return f"{report.pair.source}-{report.pair.partition}"
-
-
-def _total(report: PairReport) -> int:
-    counts = report.result.counts
-    return counts.compared + counts.unverifiable + counts.lag + counts.aborted
+def _lane_name(report: PairReport) -> str:
+    return f"{report.pair.source}-{report.pair.partition}: {counted(report.result.counts.total, 'record')}"
 
 
 def _bars(report: PairReport) -> Iterator[Bar]:
-    total, before = _total(report), 0
+    total, before = report.result.counts.total, 0
     lost = sum(each.count for each in report.result.differences if each.kind is MirrorFault.LOST)
     lost = min(lost, report.result.counts.compared)
     shares = [(getattr(report.result.counts, name), kind, word) for name, kind, word in _SHARES]
@@ -97,9 +92,7 @@ def _pair_row(report: PairReport) -> Iterator[Cell]:
 
 
 def _anchors(report: PairReport) -> Cell:
-    result = report.result
-    total = result.equal_anchors + result.unverifiable_anchors + result.wrong_anchors
-    return f"{result.equal_anchors:,} of {total:,}"
+    return f"{report.result.equal_anchors:,} of {report.result.anchors:,}"
 
 
 def differences_section(reports: Sequence[PairReport]) -> Markup | None:

@@ -16,7 +16,6 @@ from raftlog.tools.auditing.run.object_store_output import open_output
 from raftlog.tools.catalogue.audit_columns import Row
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.following import GroupMove, MirrorFinding
-from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_findings import PairFinding
 from raftlog.tools.mirrors.pair_report import MirrorOutcome, PairReport
 from raftlog.tools.mirrors.pairing import MirrorPair
@@ -81,7 +80,6 @@ def _rows(outcome: MirrorOutcome) -> Iterator[tuple[str, Row]]:
 
 def _run_row(outcome: MirrorOutcome, started: datetime.datetime, finished: datetime.datetime) -> Row:
     flow = outcome.flow
-    policy = "identity" if isinstance(flow.policy, IdentityPolicy) else "default"
     return {
         "raftlog_version": __version__,
         "started": started,
@@ -90,7 +88,7 @@ def _run_row(outcome: MirrorOutcome, started: datetime.datetime, finished: datet
         "targets": list(map(unicode_text, outcome.targets)),
         "source_alias": unicode_text(flow.aliases[0]),
         "target_alias": unicode_text(flow.aliases[1]),
-        "policy": "same-offsets" if flow.syncs is None else policy,
+        "policy": flow.policy_name,
         "verdict": outcome.verdict,
         "pairs": len(outcome.pairs),
         **attrs.asdict(outcome.counts),

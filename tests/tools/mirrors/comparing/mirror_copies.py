@@ -13,13 +13,14 @@ from raftlog.records.reference import ReferenceRecord, record_digest
 from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.pair import PairResult, compare_pair
+from raftlog.tools.mirrors.comparing.pair import PairResult
 from raftlog.tools.mirrors.comparing.rows import ABORTED, UNKNOWN, DigestRows
 from raftlog.tools.mirrors.naming import configured_policy
 from raftlog.tools.mirrors.pairing import MirrorPair, find_pairs
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.flow import find_configs, find_progress, find_syncs
 from tests.golden_files import GOLDEN
+from tests.tools.mirrors.comparing.summed_logs import compare_logs
 
 DATA: Final = GOLDEN / "mirror/data"
 FOREIGN: Final = -1
@@ -104,7 +105,7 @@ class Mirror:
 
     def compared(self) -> PairResult:
         mirrored_end, isolation = self.mirrored_end, self.reads_committed
-        return compare_pair(self.source, self.target, self.syncs, mirrored_end, reads_committed=isolation)
+        return compare_logs(self.source, self.target, self.syncs, mirrored_end, reads_committed=isolation)
 
     def source_at(self, at: int) -> int:
         """Return the offset of a record of the source by its index."""

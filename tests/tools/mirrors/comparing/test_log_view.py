@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from raftlog.errors import DivergedLogError
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.comparing.log_sums import LogSums, sums_by_reading
+from raftlog.tools.mirrors.comparing.log_sums import LogSums
 from raftlog.tools.mirrors.comparing.log_view import SummedView
 from raftlog.tools.mirrors.comparing.rows import DigestRows, Int64s
 from tests.tools.mirrors.comparing.made_mirrors import UNREADABLE, Entry, MemoryLog, rows_of
+from tests.tools.mirrors.comparing.summed_logs import sums_by_reading
 
 SEEDS = st.integers(0, 1 << 32)
 STEPS = (1, 1, 1, 1, 2, 3, 1 << 20)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from raftlog.tools.mirrors.comparing import course, long_stretches
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.pair import PairResult, compare_pair
+from raftlog.tools.mirrors.comparing.pair import PairResult
 from tests.tools.mirrors.comparing.made_mirrors import UNREADABLE, Entry, MemoryLog
+from tests.tools.mirrors.comparing.summed_logs import compare_logs
 
 SIZE = 400
 APART = 60
@@ -71,10 +72,10 @@ def places(result: PairResult) -> Iterator[tuple[int, int]]:
 def test_long_stretches_are_told_like_short_ones(seed: int, sync: int) -> None:
     """With the only sync at the start, within, or at the end: the same faults, counts and places."""
     given_logs = faulty(random.Random(seed), sync)
-    whole = compare_pair(*given_logs, SIZE)
+    whole = compare_logs(*given_logs, SIZE)
     with pytest.MonkeyPatch.context() as patch:
         short(patch)
-        divided = compare_pair(*given_logs, SIZE)
+        divided = compare_logs(*given_logs, SIZE)
     assert facts(divided) == facts(whole)
     assert sorted(places(divided)) == sorted(places(whole))
     assert all(each.is_exact for each in divided.differences)
@@ -85,10 +86,10 @@ def test_syncs_that_held_before_are_told_like_those_of_short_stretches(seed: int
     """Syncs every ten records, of before the faults: the same findings, and as many of them are wrong."""
     source, target, _ = faulty(random.Random(seed), -100)
     syncs = tuple(Sync(at, at, 0, at) for at in range(0, min(SIZE, target.end_offset), 10))
-    whole = compare_pair(source, target, syncs, SIZE)
+    whole = compare_logs(source, target, syncs, SIZE)
     with pytest.MonkeyPatch.context() as patch:
         short(patch)
-        divided = compare_pair(source, target, syncs, SIZE)
+        divided = compare_logs(source, target, syncs, SIZE)
     assert facts(divided) == facts(whole)
 
 
@@ -98,7 +99,7 @@ def test_what_others_have_written_at_length_is_counted() -> None:
     source = [Entry(each, each + 10) for each in range(200)]
     others = [Entry(each, 10**6 + each) for each in range(200, 450)]
     logs = MemoryLog(source, 0, 200), MemoryLog([*source, *others], 0, 450)
-    (found,) = compare_pair(*logs, (Sync(0, 0, 0, 0),)).differences
+    (found,) = compare_logs(*logs, (Sync(0, 0, 0, 0),)).differences
     assert (found.kind.value, found.target.start, found.count) == ("written-to", 200, 250)
 
 
@@ -108,7 +109,7 @@ def test_too_much_that_differs_is_a_range() -> None:
     source = [Entry(each, each + 10) for each in range(300)]
     middle = [attrs.evolve(each, content=10**6 + each.offset) for each in source[20:280]]
     logs = MemoryLog(source, 0, 300), MemoryLog([*source[:20], *middle, *source[280:]], 0, 300)
-    result = compare_pair(*logs, (Sync(0, 0, 0, 0), Sync(299, 299, 0, 1)))
+    result = compare_logs(*logs, (Sync(0, 0, 0, 0), Sync(299, 299, 0, 1)))
     (found,) = result.differences
     assert (found.is_exact, found.source.start <= 20, found.source.end >= 280) == (False, True, True)
     counts = result.counts

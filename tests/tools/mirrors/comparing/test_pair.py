@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.pair import PairResult, compare_pair
+from raftlog.tools.mirrors.comparing.pair import PairResult
 from tests.tools.mirrors.comparing.made_mirrors import UNREADABLE, Entry, MemoryLog, Task, made_source
+from tests.tools.mirrors.comparing.summed_logs import compare_logs
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -20,7 +21,7 @@ SEEDS = st.integers(0, 1 << 32)
 def compared(
     source: MemoryLog, task: Task, mirrored_end: int = 0, *, reads_committed: bool | None = False
 ) -> PairResult:
-    found = compare_pair(source, task.log(), task.syncs, mirrored_end, reads_committed=reads_committed)
+    found = compare_logs(source, task.log(), task.syncs, mirrored_end, reads_committed=reads_committed)
     counts = found.counts
     assert counts.compared + counts.unverifiable + counts.lag + counts.aborted == len(source.entries)
     assert found.equal_anchors + found.unverifiable_anchors + found.wrong_anchors == len(task.syncs)
@@ -238,7 +239,7 @@ def cut(log: MemoryLog, start: int) -> MemoryLog:
 
 
 def compared_logs(source: MemoryLog, target: MemoryLog, task: Task, mirrored_end: int = 0) -> PairResult:
-    found = compare_pair(source, target, task.syncs, mirrored_end, reads_committed=task.reads_committed)
+    found = compare_logs(source, target, task.syncs, mirrored_end, reads_committed=task.reads_committed)
     counts = found.counts
     assert counts.compared + counts.unverifiable + counts.lag + counts.aborted == len(source.entries)
     assert found.equal_anchors + found.unverifiable_anchors + found.wrong_anchors == len(task.syncs)
@@ -328,7 +329,7 @@ def test_a_topic_that_was_made_anew_at_the_source_is_told(seed: int, former: int
     start = task.next_offset
     task.mirror(source.entries)
     syncs = [attrs.evolve(each, offset=at) for at, each in enumerate(dict.fromkeys(task.syncs))]
-    found = compare_pair(source, task.log(), syncs, reads_committed=False)
+    found = compare_logs(source, task.log(), syncs, reads_committed=False)
     told = [each for each in found.differences if each.kind is Kind.SOURCE_RECREATED]
     if old.end_offset <= source.end_offset or all(each.upstream < source.end_offset for each in syncs):
         assert [each.target for each in told] == [OffsetRange(0, start)]
@@ -344,7 +345,7 @@ def test_a_target_that_was_made_anew_is_told(seed: int, former: int, size: int) 
     task.target.clear()
     task.next_offset, task._last = 0, None
     task.mirror(source.entries[former:])
-    found = compare_pair(source, task.log(), task.syncs, reads_committed=False)
+    found = compare_logs(source, task.log(), task.syncs, reads_committed=False)
     assert {each.kind for each in found.differences} <= {Kind.TARGET_SHRUNK, Kind.BAD_SYNC}
     if task.next_offset > last:
         (shrunk,) = found.differences

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Sync
-from raftlog.tools.mirrors.comparing.pair import MadeAnew, _PairComparison, compare_pair
+from raftlog.tools.mirrors.comparing.pair import MadeAnew, _PairComparison
 from tests.tools.mirrors.comparing.made_mirrors import MemoryLog, Task, made_source
+from tests.tools.mirrors.comparing.summed_logs import compare_logs
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -30,7 +31,7 @@ def test_what_a_task_passed_over_is_told(seed: int, mirrored: int, passed: int, 
     task.mirror(source.entries[mirrored + passed :])
     kept = source.entries[mirrored + passed :]
     now = MemoryLog(kept, kept[0].offset, source.end_offset)
-    found = compare_pair(now, task.log(), task.syncs, reads_committed=committed)
+    found = compare_logs(now, task.log(), task.syncs, reads_committed=committed)
     told = [each for each in found.differences if each.kind is Kind.PASSED_OVER]
     assert found.differences == tuple(told)
     expected = []
@@ -55,7 +56,7 @@ def test_a_task_that_went_back_mirrors_again(seed: int, size: int, back: int) ->
         if is_restart:
             task.restart()
         task.mirror(source.entries[back:])
-        found = compare_pair(source, task.log(), task.syncs, reads_committed=False)
+        found = compare_logs(source, task.log(), task.syncs, reads_committed=False)
         (again,) = found.differences
         assert (again.kind, again.by_one_task, again.count) == (
             Kind.COPIED_AGAIN,
@@ -79,7 +80,7 @@ def test_a_source_that_the_metadata_say_was_made_anew_is_told(
         task.restart() if restarts else setattr(task, "_last", None)
         task.mirror(source.entries)
         syncs += [attrs.evolve(each, timestamp_ms=2001) for each in task.syncs[len(syncs) :]]
-    found = compare_pair(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(source_ms=2000))
+    found = compare_logs(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(source_ms=2000))
     (told,) = found.differences
     last = [each for each in syncs if each.timestamp_ms == 1000][-1]
     assert told.kind is Kind.SOURCE_RECREATED
@@ -97,7 +98,7 @@ def test_syncs_that_hold_are_of_the_topic_that_is_there(seed: int, size: int, si
     task.mirror(source.entries)
     syncs = [attrs.evolve(each, timestamp_ms=1) for each in task.syncs]
     made_anew = MadeAnew(source_ms=since, target_ms=since)
-    found = compare_pair(source, task.log(), syncs, reads_committed=False, made_anew=made_anew)
+    found = compare_logs(source, task.log(), syncs, reads_committed=False, made_anew=made_anew)
     assert (found.differences, found.equal_anchors) == ((), len(syncs))
 
 
@@ -114,7 +115,7 @@ def test_a_target_that_the_metadata_say_was_made_anew_is_told(seed: int, former:
     task.next_offset, task._last = 0, None
     task.mirror(source.entries[former:])
     syncs = [*old, *(attrs.evolve(each, timestamp_ms=2000) for each in task.syncs)]
-    found = compare_pair(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(target_ms=2000))
+    found = compare_logs(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(target_ms=2000))
     (shrunk,) = found.differences
     assert shrunk.kind is Kind.TARGET_SHRUNK
     assert shrunk.target == OffsetRange(0, last.downstream + 1)
@@ -136,7 +137,7 @@ def test_records_of_a_former_source_are_told_though_none_of_its_syncs_is_left(
     kept = source.entries[min(removed, size - 1) :]
     now = MemoryLog(kept, kept[0].offset, source.end_offset)
     sync = task.syncs[-1]
-    found = compare_pair(now, task.log(), [sync], reads_committed=False, has_older=has_older)
+    found = compare_logs(now, task.log(), [sync], reads_committed=False, has_older=has_older)
     told = [each for each in found.differences if each.kind is Kind.SOURCE_RECREATED]
     before = sum(each.offset < sync.upstream for each in kept)
     more = sync.downstream - before - min(sync.upstream, now.start_offset)
@@ -166,7 +167,7 @@ def test_many_syncs_of_a_former_source_cost_few_reads(true: int, monkeypatch: py
         return right(comparison, sync)
 
     monkeypatch.setattr(_PairComparison, "_holds", noted)
-    found = compare_pair(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(source_ms=2000))
+    found = compare_logs(source, task.log(), syncs, reads_committed=False, made_anew=MadeAnew(source_ms=2000))
     assert [each.kind for each in found.differences] == [Kind.SOURCE_RECREATED]
     assert found.equal_anchors == len(syncs) - count
     assert len(asked) < 60

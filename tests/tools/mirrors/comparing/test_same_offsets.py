@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from raftlog.tools.mirrors.comparing import same_offsets
 from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
 from raftlog.tools.mirrors.comparing.differences import OffsetRange, united
-from raftlog.tools.mirrors.comparing.log_sums import sums_by_reading
 from raftlog.tools.mirrors.comparing.log_view import SummedLog
 from raftlog.tools.mirrors.comparing.pair import PairResult
 from raftlog.tools.mirrors.comparing.rows import MARKER, UNKNOWN, DigestRows
 from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets, window_edges
+from tests.tools.mirrors.comparing.summed_logs import sums_by_reading
 
 SEEDS = st.integers(0, 1 << 32)
 EPOCH, PRODUCER, TIME = 3, 40, 1_000

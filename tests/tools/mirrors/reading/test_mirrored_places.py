@@ -6,12 +6,12 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.tools.mirrors.comparing.log_sums import sums_by_reading
 from raftlog.tools.mirrors.comparing.log_view import SummedLog
 from raftlog.tools.mirrors.comparing.pair import compare_pair, edges_of
 from raftlog.tools.mirrors.following import MirroredRecord
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
 from tests.tools.mirrors.comparing.made_mirrors import Entry, MemoryLog, Task, made_source
+from tests.tools.mirrors.comparing.summed_logs import sums_by_reading
 
 
 def summed(source: MemoryLog, task: Task) -> tuple[SummedLog, SummedLog]:
