@@ -15,10 +15,10 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Gives a broker work: topics with retention and with compaction, transactions that are committed and aborted, and topics
- * that are made and deleted.
+ * that are made and deleted. Once standard input ends, one more topic is made, and used.
  *
- * Arguments: the broker's address; how many transactions to make; a file to make when half of them are made. Standard
- * output: a line once the topics are there, and one with the counts at the end.
+ * Arguments: the broker's address; how many transactions to make; a file to make when half of them are made, and one when
+ * all are. Standard output: a line once the topics are there, and one with the counts at the end.
  */
 public final class LiveLoad {
     private static final int RECORDS_AT_ONCE = 200;
@@ -43,11 +43,11 @@ public final class LiveLoad {
             admin.createTopics(topics).all().get(60, TimeUnit.SECONDS);
             System.out.println("ready");
             System.out.flush();
-            work(broker, admin, Integer.parseInt(arguments[1]), Path.of(arguments[2]));
+            work(broker, admin, Integer.parseInt(arguments[1]), Path.of(arguments[2]), Path.of(arguments[3]));
         }
     }
 
-    private static void work(String broker, Admin admin, int wanted, Path half) throws Exception {
+    private static void work(String broker, Admin admin, int wanted, Path half, Path whole) throws Exception {
         long records = 0;
         long transactions = 0;
         long made = 0;
@@ -71,8 +71,7 @@ public final class LiveLoad {
                 }
                 if (transactions % 20 == 0) {
                     String name = "short-lived-" + made++;
-                    admin.createTopics(List.of(new NewTopic(name, 2, (short) 1))).all().get(60, TimeUnit.SECONDS);
-                    plain.send(new ProducerRecord<>(name, VALUE));
+                    use(name, admin, plain);
                     there.add(name);
                     if (there.size() > 3) {
                         admin.deleteTopics(List.of(there.remove(0))).all().get(60, TimeUnit.SECONDS);
@@ -84,8 +83,17 @@ public final class LiveLoad {
                 plain.flush();
                 Thread.sleep(20);
             }
+            Files.createFile(whole);
+            System.in.readAllBytes();
+            use("last", admin, plain);
+            plain.flush();
         }
         System.out.println(records + " " + transactions + " " + made);
+    }
+
+    private static void use(String newTopic, Admin admin, Producer<byte[], byte[]> producer) throws Exception {
+        admin.createTopics(List.of(new NewTopic(newTopic, 2, (short) 1))).all().get(60, TimeUnit.SECONDS);
+        producer.send(new ProducerRecord<>(newTopic, VALUE));
     }
 
     private static Producer<byte[], byte[]> producer(String broker, String transactionalId) {

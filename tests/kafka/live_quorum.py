@@ -51,20 +51,30 @@ class Load:
 
     _process: "subprocess.Popen[bytes]"
     _half: Path
+    _whole: Path
 
     def rounds(self) -> Iterator[bool]:
         """Yield until all work is done, and twice at least: True once, when half of it is."""
         yield False
         was_half = False
-        while self._process.poll() is None or not was_half:
-            is_half = not was_half and (self._half.exists() or self._process.poll() is not None)
+        while not self._has_made(self._whole) or not was_half:
+            is_half = not was_half and self._has_made(self._half)
             was_half |= is_half
             yield is_half
 
     def counts(self) -> list[int]:
-        """How many records, transactions and topics there were in the end; waits for that."""
+        """How many records, transactions and topics there were; waits for that, and for one more topic that is used."""
         assert self._process.stdout is not None
-        return list(map(int, self._process.stdout.read().split()))
+        self.end()
+        return list(map(int, self._process.stdout.readline().split()))
+
+    def end(self) -> None:
+        """Say that there need not be more work than is asked for."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def _has_made(self, mark: Path) -> bool:
+        return mark.exists() or self._process.poll() is not None
 
 
 @attrs.define
@@ -154,7 +164,7 @@ class LiveQuorum:
         Raises:
             AssertionError: the broker did not do its work.
         """
-        errors, half = self.work / "load.err", self.work / "half"
+        errors, marks = self.work / "load.err", (self.work / "half", self.work / "whole")
         address = f"localhost:{self._ports[BROKER]}"
         command = [
             "java",
@@ -164,14 +174,17 @@ class LiveQuorum:
             "LiveLoad",
             address,
             str(transactions),
-            str(half),
+            *map(str, marks),
         ]
-        with errors.open("wb") as err, started(command, stdout=subprocess.PIPE, stderr=err) as process:
+        pipe = subprocess.PIPE
+        with errors.open("wb") as err, started(command, stdin=pipe, stdout=pipe, stderr=err) as process:
             assert process.stdout is not None
             ready = process.stdout.readline()
             self.check_running()
             assert ready == b"ready\n", errors.read_text(errors="replace")[-4000:]
-            yield Load(process, half)
+            load = Load(process, *marks)
+            yield load
+            load.end()
             process.wait(HANG_S)
             assert process.returncode == 0, errors.read_text(errors="replace")[-4000:]
 

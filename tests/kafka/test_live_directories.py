@@ -79,7 +79,7 @@ def test_a_running_quorum_is_not_blamed(tmp_path: Path) -> None:
                 said.take(verb, run_process(*map(str, arguments(verb, live))))
             live.check_running()
         records, transactions, topics = load.counts()
-        live.stop(BROKER)
+        live.stop(BROKER)  # at once: its log is trimmed to some seconds, and must have a topic that it acted on
     check_acts(live.path / f"n{BROKER}", is_registered=True)
     said.take("verify", run_process("verify", "--messages", "--all", "--format", "jsonl", str(live.path)))
     print(f"{dict(said.runs)}, {dict(said.rules)}, {said.gone} incomplete, {records} {transactions} {topics}")
