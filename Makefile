@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-asan test-kafka test-browser test-spark campaign simulation-campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright fix clean python
+.PHONY: help demo test test-slow test-volume test-bounds test-asan test-kafka test-browser test-spark campaign simulation-campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -31,11 +31,14 @@ demo: $(DEMO) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
-	@$(PYTEST_IN_MEMORY) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py --ignore tests/test_forgotten.py \
+	@$(PYTEST_IN_MEMORY) -m "not slow and not volume and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py --ignore tests/test_forgotten.py \
 		-n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
 	@$(PYTEST_IN_MEMORY) -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+test-volume: $(READY) ## run slow tests on many times as much, before a release: half an hour
+	@$(PYTEST_IN_MEMORY) -m volume -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \

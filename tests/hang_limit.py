@@ -3,6 +3,6 @@
 
 from typing import Final
 
-HANG_S: Final = 600
+HANG_S: Final = 1000
 """Longer than any sound wait takes on a machine that is busy with other work, and than pytest's
 ``faulthandler_timeout``, which says where a test hangs and ends it. No test is about how long this is."""

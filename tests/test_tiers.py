@@ -7,7 +7,7 @@ import pytest
 
 from tests.checkout import ROOT
 from tests.conftest import pytest_collection_modifyitems
-from tests.tiers import PLACES, is_elsewhere
+from tests.tiers import PLACES, WORDS, is_elsewhere
 
 
 @pytest.mark.parametrize("marker", PLACES)
@@ -25,15 +25,24 @@ def test_other_markers_may_be_anywhere() -> None:
     assert not is_elsewhere(ROOT / "tests/test_x.py", "not kafka")
 
 
-def test_slow_tests_are_in_files_that_say_so(tmp_path: Path) -> None:
-    """A file without the word is passed over when only slow tests are wanted; a directory never is."""
-    quick, slow = tmp_path / "test_quick.py", tmp_path / "test_slow.py"
+@pytest.mark.parametrize("word", WORDS)
+def test_some_tests_are_in_files_that_say_so(word: str, tmp_path: Path) -> None:
+    """A file without the word is passed over when only tests of its tier are wanted; a directory never is."""
+    quick, marked = tmp_path / "test_quick.py", tmp_path / "test_marked.py"
     quick.write_text("def test_it():\n    pass\n", "utf-8")
-    slow.write_text("@pytest.mark.slow\ndef test_it():\n    pass\n", "utf-8")
-    assert is_elsewhere(quick, "slow")
-    assert not is_elsewhere(quick, "not slow")
-    assert not is_elsewhere(slow, "slow")
-    assert not is_elsewhere(tmp_path, "slow")
+    marked.write_text(f"@pytest.mark.{word}\ndef test_it():\n    pass\n", "utf-8")
+    assert is_elsewhere(quick, word)
+    assert not is_elsewhere(quick, f"not {word}")
+    assert not is_elsewhere(marked, word)
+    assert not is_elsewhere(tmp_path, word)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_files_that_are_no_python_are_not_read(word: str, tmp_path: Path) -> None:
+    """Such as what the Kafka tier brings below ``tests``: pytest finds no test there."""
+    jar = tmp_path / "kafka.jar"
+    jar.write_bytes(b"PK\x03\x04\xff")
+    assert not is_elsewhere(jar, word)
 
 
 def test_a_misplaced_test_is_refused(request: pytest.FixtureRequest) -> None:

@@ -17,14 +17,16 @@ PLACES: Final[Mapping[str, tuple[Path, ...]]] = {
     "spark": (ROOT / "tests/spark", ROOT / "tests/tools/test_documents.py"),
 }
 """Files and directories by marker; a test elsewhere may not have it."""
+WORDS: Final = ("slow", "volume")
+"""Markers that tests anywhere may have."""
 
 
 def is_elsewhere(path: Path, marker: str) -> bool:
     """Whether no test in a file or directory may have a marker. The directories above those that may are looked at.
 
-    Slow tests may be anywhere, but only in files that have the word.
+    Tests of some tiers may be anywhere, but only in files that have the tier's word.
     """
-    if marker == "slow":
-        return path.is_file() and "slow" not in path.read_text("utf-8")
+    if marker in WORDS:
+        return path.suffix == ".py" and marker not in path.read_text("utf-8")
     places = PLACES.get(marker)
     return places is not None and not any(path.is_relative_to(each) or each.is_relative_to(path) for each in places)

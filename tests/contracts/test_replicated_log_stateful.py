@@ -364,8 +364,10 @@ def test_a_log_is_a_list_of_records(implementation: str) -> None:
     run(implementation, max_examples=25, step_count=20)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "examples", [pytest.param(60, marks=pytest.mark.slow), pytest.param(600, marks=pytest.mark.volume)]
+)
 @pytest.mark.parametrize("implementation", HARNESSES)
-def test_a_log_is_a_list_of_records_for_long(implementation: str) -> None:
+def test_a_log_is_a_list_of_records_for_long(implementation: str, examples: int) -> None:
     """After many more steps the log still holds and answers what a list of records would."""
-    run(implementation, max_examples=150, step_count=40)
+    run(implementation, max_examples=examples, step_count=40)

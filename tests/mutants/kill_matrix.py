@@ -26,7 +26,7 @@ from tests.mutants.fork_server import LIMIT_SECONDS, ForkServer
 from tests.mutants.of_kernel import PLANTED_KERNEL, planted_kernel
 from tests.mutants.planting import Mutant
 
-DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
+DEFAULT_TIER: Final = "not slow and not volume and not kafka and not packaging and not browser"
 _FAILED: Final = re.compile(r"^FAILED (\S+)(?: - (\w+))?", re.MULTILINE)
 SLIPS: Final = ("TypeError", "AttributeError", "NameError", "ImportError", "UnboundLocalError")
 """What a mutant raises that no longer fits the code around it: it dies, and no rule was tried."""

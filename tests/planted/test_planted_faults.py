@@ -2,6 +2,7 @@
 """Faults planted in what a real Kafka wrote are found, each by its rule and at its place, and nothing else is said."""
 
 import itertools
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -81,6 +82,13 @@ def test_each_kind_is_found_and_nothing_else(subject: Faults, field: Field) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
+def test_each_kind_is_found_at_other_places(name: str, field: Field) -> None:
+    """So it is at two other places."""
+    assert [problem for place in _some_places(name) for problem in problems(FAULTS[name], place, field)] == []
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("name", FAULTS)
 def test_each_kind_is_found_wherever_it_is(name: str, field: Field) -> None:
     """So it is at all the places that the table counts."""
     assert [problem for place in range(PLACES) for problem in problems(FAULTS[name], place, field)] == []
@@ -106,15 +114,21 @@ def test_rules_of_any_log_are_broken_in_raft_and_in_topics(rule: str, field: Fie
     assert found == expected
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "places",
+    [
+        pytest.param(range(2), marks=pytest.mark.slow, id="some"),
+        pytest.param(range(PLACES), marks=pytest.mark.volume, id="all"),
+    ],
+)
 @pytest.mark.parametrize("rule", [rule for rule in CATALOGUE if rule not in UNPLANTED])
-def test_only_rules_of_several_log_directories_need_several(rule: str, field: Field) -> None:
+def test_only_rules_of_several_log_directories_need_several(rule: str, places: range, field: Field) -> None:
     """A rule is broken in an audit of one log directory alone, unless its subject takes more than one."""
     found_alone = any(
         finding.rule == rule
         for fault in FAULTS.values()
         if rule in fault.rules
-        for place in range(PLACES)
+        for place in places
         if (found := field.found(fault, place)) is not None and found.rule == rule
         for finding in _found_alone(field.plant(fault, place), field)
     )
@@ -178,6 +192,12 @@ def log_directory_of(planted: Planted, root: Path) -> Path:
     if planted.ground == "mirror":
         return root  # This ground is a log directory itself.
     return root / Path(planted.found.path).relative_to(root).parts[0]
+
+
+def _some_places(name: str) -> set[int]:
+    """Two of the places of a kind, others for other kinds, and none that the quick tests have."""
+    drawn = zlib.crc32(name.encode())
+    return {1 + drawn % (PLACES - 1), 1 + drawn // PLACES % (PLACES - 1)}
 
 
 def _append(path: Path) -> None:

@@ -103,7 +103,7 @@ def test_many_mutated_batches_read_the_same_and_break_most_rules() -> None:
     """As above, on many more, which break every rule that a reader of records has but the rarest, ``varint-range``."""
     reached: set[str | None] = set()
 
-    @settings(deadline=None, max_examples=4000)
+    @settings(deadline=None, max_examples=2000)
     @given(batches().flatmap(mutated) | with_mutated_area())
     def check(data: bytes) -> None:
         _check_agreement(data)

@@ -68,7 +68,7 @@ def test_a_bug_is_found(name: str) -> None:
     assert f"ViolationError: {FOUND[name]}: " in output_of(name, "150")
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_a_bug_is_shrunk() -> None:
     """To the steps that it takes: a leader serves records that it has not synced, and loses them."""
     output = output_of("K1-core", "200", "shrunk")

@@ -206,8 +206,9 @@ def test_the_child_of_a_worker_needs_little_memory(many: Path, tmp_path: Path) -
     assert "there are 1900 more of these" in evidence
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("output_format", ["text", "jsonl"])
+@pytest.mark.parametrize(
+    "output_format", [pytest.param("text", marks=pytest.mark.slow), pytest.param("jsonl", marks=pytest.mark.volume)]
+)
 def test_a_batch_of_many_records_is_explained_in_little_memory(output_format: str, tmp_path: Path) -> None:
     """The fields of a batch are printed as they are found: 100,000 records are half a million lines."""
     path = tmp_path / LOG_NAME

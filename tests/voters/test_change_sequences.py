@@ -214,7 +214,7 @@ def test_every_sequence_of_four_changes_leaves_the_history_that_a_scan_finds() -
     assert check_sequences(initial_sets()) == 14_484
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_every_sequence_of_four_changes_from_every_set() -> None:
     """The same from all 80 sets, so that nothing rests on names not mattering."""
     assert check_sequences(all_sets()) == 301_440

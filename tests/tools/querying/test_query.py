@@ -402,20 +402,23 @@ IMPORTS = (
 MOST_MEBIBYTES = 250
 KEPT_MEBIBYTES = 450
 """What DuckDB keeps, 256 MiB, comes on top if a query keeps rows."""
+SLOW, VOLUME = pytest.mark.slow, pytest.mark.volume
+PARQUET = ("--format", "parquet", "--out", "{}/out.parquet")
+SUM = "SELECT sum(octet_length(value)) FROM records"
+MOST_COLUMNS = "SELECT * EXCLUDE (value, headers) FROM records"
+GROUPS = 'SELECT value, max("offset") FROM records GROUP BY value'
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "size", "most", "output"),
     [
-        ("SELECT sum(octet_length(value)) FROM records", 2048, MOST_MEBIBYTES, ()),
-        ("FROM records", 2048, MOST_MEBIBYTES, ("--format", "jsonl")),
-        ("SELECT * EXCLUDE (value, headers) FROM records", 2048, MOST_MEBIBYTES, ("--format", "table")),
-        ("FROM records", 2048, MOST_MEBIBYTES, ("--format", "parquet", "--out", "{}/out.parquet")),
-        ('SELECT value, max("offset") FROM records GROUP BY value', 2048, KEPT_MEBIBYTES, ("--format", "csv")),
-        ("FROM records ORDER BY value", 600, KEPT_MEBIBYTES, ("--format", "parquet", "--out", "{}/out.parquet")),
+        pytest.param(SUM, 2048, MOST_MEBIBYTES, (), marks=SLOW, id="aggregate"),
+        pytest.param("FROM records", 2048, MOST_MEBIBYTES, ("--format", "jsonl"), marks=SLOW, id="jsonl"),
+        pytest.param(MOST_COLUMNS, 2048, MOST_MEBIBYTES, ("--format", "table"), marks=VOLUME, id="table"),
+        pytest.param("FROM records", 2048, MOST_MEBIBYTES, PARQUET, marks=SLOW, id="parquet"),
+        pytest.param(GROUPS, 2048, KEPT_MEBIBYTES, ("--format", "csv"), marks=SLOW, id="group"),
+        pytest.param("FROM records ORDER BY value", 600, KEPT_MEBIBYTES, PARQUET, marks=VOLUME, id="sort"),
     ],
-    ids=["aggregate", "jsonl", "table", "parquet", "group", "sort"],
 )
 def test_a_log_need_not_fit_in_memory(sql: str, size: int, most: int, output: tuple[str, ...], tmp_path: Path) -> None:
     """A log of 512 MiB is read in half of that, also if it is written elsewhere; grouped or sorted, in less than it is.

@@ -14,6 +14,14 @@ FEW, MANY, RENAMED, PART = 400, 20_000, 2_000, 500
 SCHEDULES, MOMENTS = 100, 25
 
 
+def in_tiers(numbers: range, of_slow: int) -> list[object]:
+    """Numbers of which so many are of slow tests, and the rest of those of the volume tier."""
+    return [
+        *(pytest.param(number, marks=pytest.mark.slow) for number in numbers[:of_slow]),
+        *(pytest.param(number, marks=pytest.mark.volume) for number in numbers[of_slow:]),
+    ]
+
+
 def check(past: Past, name: str) -> None:
     """Compare the judgement on a past with the oracle's answer and with what really happened."""
     found = [*disagreements(past), *contradictions(past)]
@@ -31,15 +39,13 @@ def test_some_pasts() -> None:
     compare(range(FEW))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, MANY, PART))
+@pytest.mark.parametrize("first", in_tiers(range(0, MANY, PART), 8))
 def test_many_pasts(first: int) -> None:
     """So they are for 20,000 pasts."""
     compare(range(first, first + PART))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(MANY, MANY + RENAMED, PART))
+@pytest.mark.parametrize("first", in_tiers(range(MANY, MANY + RENAMED, PART), 1))
 def test_pasts_with_renamed_snapshots(first: int) -> None:
     """So they are for pasts of which each has a snapshot of a wrong name, if it has a snapshot."""
     for seed in range(first, first + PART):
@@ -53,8 +59,7 @@ def test_some_simulated_pasts(seed: int) -> None:
         check(past, f"schedule {seed}, moment {moment}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3, SCHEDULES))
+@pytest.mark.parametrize("seed", in_tiers(range(3, SCHEDULES), 20))
 def test_many_simulated_pasts(seed: int) -> None:
     """So they are at 2,500 moments of a hundred schedules."""
     for moment, past in enumerate(pasts_of(seed, MOMENTS)):
