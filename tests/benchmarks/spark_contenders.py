@@ -5,6 +5,7 @@ import json
 import os
 import statistics
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -134,8 +135,8 @@ class SparkPeak:
 
 
 @attrs.define
-class Audit:
-    """How much an audit does in a second, from the start of the program to its end.
+class WatchedProgram:
+    """How much a program does in a second, from its start to its end, with all that it starts.
 
     Attributes:
         command: the program and its arguments.
@@ -145,6 +146,7 @@ class Audit:
     command: Sequence[str]
     amount: float
     _peak: int = attrs.field(default=0, init=False)
+    _peak_of_driver: int = attrs.field(default=0, init=False)
 
     def measure(self) -> float:
         """Return units a second.
@@ -152,8 +154,6 @@ class Audit:
         Raises:
             RuntimeError: it failed.
         """
-        import time
-
         start = time.perf_counter()
         process = subprocess.Popen(self.command, env=environment("compiled"), stdout=subprocess.DEVNULL)
         with MemoryWatch(process.pid) as watch:
@@ -163,8 +163,37 @@ class Audit:
         if status != 0:
             raise RuntimeError(f"{self.command} exited with {status}")
         self._peak = max(self._peak, watch.peak)
+        self._peak_of_driver = max(self._peak_of_driver, watch.peaks["program"] + watch.peaks["java"])
         return self.amount / duration_s
 
     def peak_memory_bytes(self) -> int:
         """Return the most that it and all that it started took at once, over all rounds."""
         return self._peak
+
+    def peak_of_driver_bytes(self) -> int:
+        """Return the most that its own Python and Java took, over all rounds; it runs once if it has not yet.
+
+        In Spark's local mode Java is the driver's and that of all tasks.
+        """
+        if self._peak_of_driver == 0:
+            self.measure()
+        return self._peak_of_driver
+
+
+@attrs.frozen
+class DriverPeak:
+    """How much memory the driver of a program has taken up to now, in MiB.
+
+    Attributes:
+        program: whose driver.
+    """
+
+    program: WatchedProgram
+
+    def measure(self) -> float:
+        """Return the peak in MiB."""
+        return self.peak_memory_bytes() / 1024**2
+
+    def peak_memory_bytes(self) -> int:
+        """Return the same in bytes."""
+        return self.program.peak_of_driver_bytes()

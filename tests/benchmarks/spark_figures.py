@@ -13,9 +13,10 @@ import attrs
 from raftlog.tools.spark.audit_job import SETTINGS
 from tests.benchmarks.audit_figures import partitions_of
 from tests.benchmarks.measure import Comparison, Contender, Limit, Mode, Row
+from tests.benchmarks.mirror_figures import commands
 from tests.benchmarks.operations import Worker
 from tests.benchmarks.programs import RAFTLOG
-from tests.benchmarks.spark_contenders import Audit, MeanSpeed, SparkPeak, SparkProcess, SparkSpeed
+from tests.benchmarks.spark_contenders import DriverPeak, MeanSpeed, SparkPeak, SparkProcess, SparkSpeed, WatchedProgram
 from tests.benchmarks.works import SPARK
 from tests.spark.standalone_cluster import standalone_cluster
 
@@ -32,6 +33,7 @@ _WORKERS_OF_THE_PLAN: Final = 10
 _DISK_MIB_S: Final = 200
 """Of a worker, in the plan: what a spinning disk or a share of a network gives."""
 _MEMORY_LIMITS_MIB: Final[dict[Literal["program", "java", "task"], int]] = {"program": 512, "java": 2048, "task": 512}
+_MIRROR_LIMIT_MIB: Final = 1024
 _NAMES: Final = {"program": "the driver's Python", "java": "Java, driver and tasks", "task": "a task's Python"}
 _SESSION_S: Final = "session"
 _LOCAL_JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+UseTransparentHugePages"}
@@ -68,6 +70,7 @@ class SparkSizes:
         row_segments: how many there are: half of usual batches, half of tiny records.
         audited: what is audited.
         larger: what is audited on clusters alone.
+        mirrored_mib: the size of a log of tiny records that is compared with its mirror.
         rounds: of which the median counts.
     """
 
@@ -75,11 +78,13 @@ class SparkSizes:
     row_segments: int
     audited: Segments
     larger: Segments
+    mirrored_mib: float
     rounds: int
 
 
-FULL: Final = SparkSizes(256, 8, Segments(4 * 1024 / 2000, 2000), Segments(256, 250), 5)
-QUICK: Final = SparkSizes(16, 2, Segments(1, 20), Segments(16, 4), 1)
+# 280 MiB are ten million tiny records.
+FULL: Final = SparkSizes(256, 8, Segments(4 * 1024 / 2000, 2000), Segments(256, 250), 280, 5)
+QUICK: Final = SparkSizes(16, 2, Segments(1, 20), Segments(16, 4), 8, 1)
 
 
 class SparkFigures:
@@ -95,6 +100,7 @@ class SparkFigures:
         self._sizes = sizes
         self._stack = contextlib.ExitStack()
         self._processes: dict[str, SparkProcess] = {}
+        self._mirrors_on_spark: WatchedProgram | None = None
 
     def comparisons(self, only: str) -> Iterator[Comparison]:
         """Yield those whose id starts with ``only``, in the order of the goals."""
@@ -109,6 +115,8 @@ class SparkFigures:
         yield f"{SPARK}audit-session", self._audit_session
         for kind in _MEMORY_LIMITS_MIB:
             yield f"{SPARK}memory-{kind}", partial(self._memory, kind)
+        yield f"{SPARK}mirror", self._mirror
+        yield f"{SPARK}mirror-memory", self._mirror_memory
         yield f"{SPARK}workers", self._workers
         yield f"{SPARK}workers-larger", self._workers_at_more
 
@@ -169,6 +177,35 @@ class SparkFigures:
             less_is_better=True,
         )
 
+    def _mirror(self, row: str) -> Comparison:
+        size_mib = self._sizes.mirrored_mib
+        what = f"verify-mirror, two logs of {size_mib:g} MiB each, tiny, Spark's local mode, whole program"
+        local = {"local engine": self._mirrored("local")}
+        return Comparison(row, what, "MiB/s", {"compiled": self._mirrored_on_spark()}, local, {})
+
+    def _mirror_memory(self, row: str) -> Comparison:
+        limit = f"{_MIRROR_LIMIT_MIB} MiB"
+        return Comparison(
+            row,
+            f"peak memory of verify-mirror's driver, two logs of {self._sizes.mirrored_mib:g} MiB each",
+            "MiB",
+            {"compiled": DriverPeak(self._mirrored_on_spark())},
+            {limit: Limit(_MIRROR_LIMIT_MIB)},
+            {("compiled", limit): 1},
+            less_is_better=True,
+        )
+
+    def _mirrored_on_spark(self) -> WatchedProgram:
+        if self._mirrors_on_spark is None:
+            self._mirrors_on_spark = self._mirrored("spark", "--master", f"local[{_PROCESSORS}]")
+        return self._mirrors_on_spark
+
+    def _mirrored(self, *engine: str) -> WatchedProgram:
+        """Return the comparison of a log with its mirror by an engine."""
+        size_mib = self._sizes.mirrored_mib
+        ours, _ = commands(self._folder, "tiny", size_mib)
+        return WatchedProgram([*ours, "--engine", *engine], 2 * size_mib)
+
     def _workers(self, row: str) -> Comparison:
         return self._two_workers(self._sizes.audited, {}, row, _WARM_UPS, _REPEATS)
 
@@ -193,13 +230,13 @@ class SparkFigures:
             {("compiled", "one worker"): _LEAST_GAIN_OF_A_WORKER},
         )
 
-    def _locally(self, audited: Segments) -> Audit:
+    def _locally(self, audited: Segments) -> WatchedProgram:
         return self._audit(audited, "--engine", "local", "-j", str(_PROCESSORS))
 
-    def _audit(self, audited: Segments, *options: str) -> Audit:
+    def _audit(self, audited: Segments, *options: str) -> WatchedProgram:
         directory = self._directory(audited)
         command = [RAFTLOG, "audit", str(directory), "--out", f"{directory}-{options[1]}", "--fresh", *options]
-        return Audit([*command, "--fail-on", "damaged"], audited.mib)
+        return WatchedProgram([*command, "--fail-on", "damaged"], audited.mib)
 
     def _audit_in(self, process: SparkProcess, audited: Segments, warm_ups: int = 3, repeats: int = 1) -> SparkSpeed:
         return SparkSpeed(process, "audit", self._directory(audited), audited.mib, warm_ups, repeats)
