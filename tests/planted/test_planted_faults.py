@@ -194,10 +194,11 @@ def log_directory_of(planted: Planted, root: Path) -> Path:
     return root / Path(planted.found.path).relative_to(root).parts[0]
 
 
-def _some_places(name: str) -> set[int]:
+def _some_places(name: str) -> tuple[int, int]:
     """Two of the places of a kind, others for other kinds, and none that the quick tests have."""
-    drawn = zlib.crc32(name.encode())
-    return {1 + drawn % (PLACES - 1), 1 + drawn // PLACES % (PLACES - 1)}
+    others = range(1, PLACES)
+    first, step = zlib.crc32(name.encode()) % len(others), 1 + zlib.adler32(name.encode()) % (len(others) - 1)
+    return others[first], others[(first + step) % len(others)]
 
 
 def _append(path: Path) -> None:
