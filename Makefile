@@ -37,7 +37,7 @@ test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch co
 test-slow: $(READY) ## run the tests that need more than a few seconds each
 	@$(PYTEST_IN_MEMORY) -m slow -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
-test-volume: $(READY) ## run slow tests on many times as much, before a release: half an hour
+test-volume: $(READY) ## run slow tests on many times as much, before a release: some ten minutes
 	@$(PYTEST_IN_MEMORY) -m volume -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
