@@ -33,7 +33,7 @@ _RULES: Final = {
     MirrorFault.TARGET_SHRUNK: "mirror.shrunk",
 }
 _HOLE: Final = "mirror.hole"
-_FIELDS: Final = ("key", "value", "headers", "timestamp")
+RECORD_PARTS: Final = ("key", "value", "headers", "timestamp")
 _MOST_PRODUCERS: Final = 5
 _NO_DOUBTS: Final[Mapping[MirrorFault, str]] = {}
 
@@ -65,6 +65,16 @@ class PairFinding:
 def rule_of(kind: MirrorFault) -> str:
     """Return the id of the rule that a kind of difference breaks."""
     return _RULES[kind]
+
+
+def differing_parts(ours: RecordView, theirs: RecordView) -> tuple[str, ...]:
+    """Return which of key, value, headers and timestamp of two records differ."""
+    return tuple(name for name in RECORD_PARTS if getattr(ours, name) != getattr(theirs, name))
+
+
+def parts_text(parts: Sequence[str]) -> str:
+    """Return the names of some parts of a record in a clause."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def findings_of(
@@ -226,9 +236,8 @@ class _Words:
         theirs = _record_at(self._target_log, each.target.start)
         if ours is None or theirs is None:
             return "record"
-        fields = _FIELDS[:-1] if self._target_log.end.is_append_time else _FIELDS
-        parts = [name for name in fields if getattr(ours, name) != getattr(theirs, name)]
-        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        parts = differing_parts(ours, theirs)
+        return parts_text([each for each in parts if each != "timestamp" or not self._target_log.end.is_append_time])
 
     def _writers(self, each: MirrorDifference) -> str:
         """Return when others wrote first, and which producers."""
@@ -248,4 +257,4 @@ def _places(place: OffsetRange) -> str:
 
 
 def _record_at(log: PartitionLog, offset: int) -> RecordView | None:
-    return next(iter(log.records(offset, offset + 1)), None)
+    return next(iter(log.rows.records(offset, offset + 1)), None)

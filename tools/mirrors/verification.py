@@ -75,7 +75,7 @@ class _AskedPair:
         since_ms, start = made_anew.source_ms, self.target.rows.start_offset
         if since_ms is None:
             return False
-        first = next(self.target.records(start, self.target.rows.end_offset), None)
+        first = next(self.target.rows.records(start, self.target.rows.end_offset), None)
         return first is not None and 0 <= first.timestamp < since_ms
 
 

@@ -48,7 +48,7 @@ def window_edges(source: RowReader, target: RowReader) -> Int64s:
     return np.concatenate([[place.start], inside, [place.end]]) if place.offset_count else np.zeros(0, np.int64)
 
 
-def compare_same_offsets(source: SummedLog, target: SummedLog) -> PairResult:
+def compare_same_offsets(source: SummedLog, target: SummedLog, *, follows_same: bool = False) -> PairResult:
     """Compare two logs of which each record has one offset in both.
 
     There are no anchors and no lifetimes in the result. A difference that is not exact stands for all of its kind that
@@ -57,8 +57,10 @@ def compare_same_offsets(source: SummedLog, target: SummedLog) -> PairResult:
     Args:
         source: the source, whose rows cover offsets, and have markers and origins; blocks end at ``window_edges``.
         target: likewise, the target.
+        follows_same: whether these are the ends of two logs that have the same records before. Then they may part at
+            the first record, too.
     """
-    return _Comparison(source, target).result()
+    return _Comparison(source, target, follows_same=follows_same).result()
 
 
 def _common(source: RowReader | SummedView, target: RowReader | SummedView) -> OffsetRange:
@@ -108,8 +110,8 @@ class _Found:
 
 
 class _Comparison:
-    def __init__(self, source: SummedLog, target: SummedLog) -> None:
-        self._source, self._target = source, target
+    def __init__(self, source: SummedLog, target: SummedLog, *, follows_same: bool) -> None:
+        self._source, self._target, self._follows_same = source, target, follows_same
         self._common = _common(source.all, target.all)
         self._bounds = window_edges(source.log, target.log)
         if not len(self._bounds):
@@ -184,7 +186,7 @@ class _Comparison:
         return self._target.all.end_offset
 
     def _last_same(self) -> int | None:
-        """Return the last offset at which both logs have the same record; None if there is none."""
+        """Return the last offset at which both logs have the same record; None if there is none, nor was before."""
         for window in range(len(self._are_same) - 1, -1, -1):
             place = OffsetRange(int(self._bounds[window]), int(self._bounds[window + 1]))
             if self._has_records[window]:
@@ -198,7 +200,7 @@ class _Comparison:
                 last = int(same[-1]) if len(same) else last
             if last is not None:
                 return last
-        return None
+        return self._common.start - 1 if self._follows_same else None
 
     # Offset by offset
 
