@@ -87,6 +87,7 @@ def findings_of(
     is_source_compacted: bool | None = False,
     reads_committed: bool | None = False,
     is_target_known: bool = True,
+    has_task: bool = True,
     doubts: Mapping[MirrorFault, str] = _NO_DOUBTS,
 ) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
@@ -103,12 +104,13 @@ def findings_of(
             only suspicious unless it does not.
         is_target_known: whether metadata say that the target is not compacted. Otherwise its holes are one finding, and
             only suspicious.
+        has_task: whether a task mirrors records, and not brokers their batches.
         doubts: what else may explain a kind of difference, in words: it is only suspicious then.
 
     Raises:
         StorageError: a segment cannot be read.
     """
-    words = _Words(pair, logs)
+    words = _Words(pair, logs, has_task=has_task)
     for each in result.differences:
         rule = _RULES[each.kind]
         severity = CATALOGUE[rule].severity
@@ -152,7 +154,8 @@ def _hole_findings(
 class _Words:
     """Tells differences."""
 
-    def __init__(self, pair: MirrorPair, logs: tuple[PartitionLog, PartitionLog]) -> None:
+    def __init__(self, pair: MirrorPair, logs: tuple[PartitionLog, PartitionLog], *, has_task: bool) -> None:
+        self._has_task = has_task
         self._source_log, self._target_log = logs
         self._source, self._target = f"{pair.source}-{pair.partition}", f"{pair.target}-{pair.partition}"
 
@@ -190,6 +193,8 @@ class _Words:
 
     def _went_on(self, each: MirrorDifference, source: str, target: str) -> str:
         """Return where a task went on, if that is not after what was mirrored."""
+        if each.kind is MirrorFault.PASSED_OVER and not self._has_task:
+            return f"{source} are in neither log: retention had removed them there before they were mirrored"
         if each.kind is MirrorFault.PASSED_OVER:
             return (
                 f"the task passed over {source} before it mirrored to offset {each.target.start} of {self._target}:"

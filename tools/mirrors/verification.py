@@ -248,6 +248,7 @@ class MirrorVerification:
             is_source_compacted=is_source_compacted,
             reads_committed=self._flow.reads_committed,
             is_target_known=is_target_compacted is not None,
+            has_task=self._flow.syncs is not None,
             doubts=doubts,
         )
         target = asked.target if self._flow.syncs is None else None

@@ -79,6 +79,7 @@ def window_bits(request: pytest.FixtureRequest) -> Iterator[None]:
     """Windows of one, of four, and of as many offsets as there are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(same_offsets, "WINDOW_BITS", request.param)
+        patch.setattr(same_offsets, "LONG_GAP", 2)
         yield
 
 
