@@ -123,18 +123,10 @@ class OffsetPolicy(Protocol):
         problems: findings about records that cannot be read, of all that was read so far.
     """
 
+    has_task: bool
+    has_all_syncs: bool
     spans: Sequence[FlowSpan]
     problems: Sequence[Finding]
-
-    @property
-    def has_task(self) -> bool:
-        """See the class."""
-        ...
-
-    @property
-    def has_all_syncs(self) -> bool:
-        """See the class."""
-        ...
 
     def pairs(self) -> Iterator[MirrorPair]:
         """Yield the pairs of partitions that are in both clusters."""
@@ -191,11 +183,9 @@ def offset_policy(
 class SameOffsets:
     """Mirrors with the offsets of their sources: brokers copy batches as they are."""
 
-    has_task: Final = False
-    has_all_syncs: Final = False
-
     def __init__(self, clusters: Clusters, metadata: BothMetadata) -> None:
         self._topics, self._metadata = (clusters[0].topics, clusters[1].topics), metadata
+        self.has_task = self.has_all_syncs = False
         self.spans: Sequence[FlowSpan] = ()
         self.problems: Sequence[Finding] = ()
 
@@ -248,8 +238,6 @@ class SameOffsets:
 class SyncedOffsets:
     """Mirrors of MirrorMaker, with offsets of their own, which offset syncs pair with those of the source."""
 
-    has_task: Final = True
-
     def __init__(
         self,
         flow: FlowReport,
@@ -262,9 +250,9 @@ class SyncedOffsets:
         self._source, self._target = clusters
         self._topics = self._source.topics, self._target.topics
         self._mirrored = {*flow.synced_topics, *(topic for topic, _ in progress)}
-        self.has_all_syncs = syncs.is_whole
-        self.spans: list[FlowSpan] = []
-        self.problems: list[Finding] = list(syncs.findings)
+        self.has_task, self.has_all_syncs = True, syncs.is_whole
+        self.spans: Sequence[FlowSpan] = ()
+        self.problems: Sequence[Finding] = syncs.findings
 
     def pairs(self) -> Iterator[MirrorPair]:
         """See ``OffsetPolicy``."""
@@ -307,7 +295,7 @@ class SyncedOffsets:
         interval_ms = flow.config.heartbeat_interval_ms if flow.config else None
         for topic in (_HEARTBEATS, flow.policy.format_remote_topic(flow.aliases[0], _HEARTBEATS)):
             heartbeats, missing = find_heartbeats(self._target, topic)
-            self.spans += flow_spans(heartbeats)
+            self.spans = *self.spans, *flow_spans(heartbeats)
             yield from heartbeat_gaps(heartbeats, interval_ms, missing)
         unpaired = list(self._topic_findings())
         yield from unpaired
@@ -335,7 +323,7 @@ class SyncedOffsets:
     def _flows_back(self) -> Iterator[MirrorFlow]:
         """Yield the flow from the target to the source, if it is configured and enabled."""
         configs, problems = find_configs(self._source)
-        self.problems += problems
+        self.problems = *self.problems, *problems
         for each in configs:
             if (each.target_alias, each.source_alias) == self._flow.aliases and each.is_enabled:
                 policy = configured_policy(each.properties, self._flow.policy.kafka_level, self._flow.aliases)
