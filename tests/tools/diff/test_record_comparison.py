@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -14,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from raftlog.errors import StorageError
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.batches.record import RecordView
+from raftlog.tools.audit_verbs import two_looks
 from raftlog.tools.auditing.history.divergence import DivergenceKind
 from raftlog.tools.auditing.run.engine import survey_all
 from raftlog.tools.diff import record_comparison
@@ -332,3 +335,50 @@ def test_so_many_changed_records_are_read_again(
     parts = [each["parts"] for each in outcome.of_kind("record_difference")]
     assert parts == [["value"], ["value"] if most > 2 else []]
     assert ("(of the first" in run("diff", left, right).text) is (most < 3)
+
+
+def test_of_files_that_changed_meanwhile_no_record_is_told(
+    copies: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node has written between both looks: what differs by then may never have been so at one moment."""
+    left, right = copies
+    rewrite(right / PARTITION, with_change(150, value=b"other"), producer_id=-1)
+    log, calls, real = left / PARTITION / LOG, list[int](), two_looks._listed
+
+    def listed(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) % 2 == 0:
+            log.write_bytes(log.read_bytes() + control_batch(320, b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00"))
+        return real(*given)
+
+    monkeypatch.setattr(two_looks, "_listed", listed)
+    outcome = diff(left, right)
+    (records,) = outcome.of_kind("records")
+    assert (records["problem"], records["changed"]) == ("files changed while they were read", None)
+    assert outcome.exit_code == 2
+    assert "  records were not compared: files changed while they were read" in run("diff", left, right).text
+
+
+def test_records_that_cannot_be_read_are_no_result(copies: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a segment is unreadable by then is said in place of counts."""
+
+    def fail(*_: object) -> None:
+        raise StorageError("orders-0", "read", "the disk failed")
+
+    monkeypatch.setattr(record_comparison, "read_log", fail)
+    left, right = copies
+    rewrite(right / PARTITION, with_change(150, value=b"other"), producer_id=-1)
+    (records,) = diff(left, right).of_kind("records")
+    assert "the disk failed" in records["problem"]
+
+
+def test_blocks_that_differ_without_a_batch_are_compared(tmp_path: Path) -> None:
+    """A batch once more, out of order: no batch in sequence differs, and no record does."""
+    data = batch_bytes([Batch((1, 2)), Batch((3, 4)), Batch((5,))])
+    left = write(tmp_path, "left", data)
+    right = write(tmp_path, "right", data + batch_bytes([Batch((1, 2))]))
+    outcome = diff(left, right)
+    assert (outcome.exit_code, outcome.of_kind("divergence")) == (0, [])
+    (records,) = outcome.of_kind("records")
+    assert (records["start_offset"], records["compared"], records["changed"]) == (0, 5, 0)
+    assert places(outcome) == []
