@@ -26,7 +26,7 @@ from raftlog.tools.mirrors.reading.log_reading import SumsRequest, read_log
 from raftlog.tools.mirrors.reading.log_rows import LogRows, SegmentPlace
 
 CONTROL: Final = "control"
-"""The part in which records differ if one of them is a control record."""
+"""The part in which records differ if at least one of them is a control record."""
 MOST_READ_AGAIN: Final = 10_000
 """So many changed records are read again to tell which parts have changed."""
 
