@@ -4,7 +4,7 @@
 from typing import Any, Final
 
 from raftlog.tools.auditing.judgement import replica_rules
-from raftlog.tools.mirrors import pairing, verification
+from raftlog.tools.mirrors import offset_policies, pairing
 from raftlog.tools.mirrors.comparing import (
     alignment,
     displaced,
@@ -159,14 +159,14 @@ MUTANTS: Final = (
         "R-mirror-positions",
         "a group passes over what others wrote to the target at offsets that it has read of the source",
         "KIP-1279",
-        instead(verification, "check_positions", _no_findings),
+        instead(offset_policies, "check_positions", _no_findings),
         (_SAME_VERB,),
     ),
     Mutant(
         "R-mirror-same-names",
         "a partition that one side does not have under the same name is told",
         "KIP-1279",
-        instead(verification, "find_missing_names", _nothing),
+        instead(offset_policies, "find_missing_names", _nothing),
         (_SAME_VERB,),
     ),
     Mutant(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs that use the audit: verify, audit, diff, voters, epochs and quorum."""
+"""The verbs that use the audit: verify, audit, voters, epochs and quorum."""

@@ -33,7 +33,7 @@ _RULES: Final = {
     MirrorFault.TARGET_SHRUNK: "mirror.shrunk",
 }
 _HOLE: Final = "mirror.hole"
-_FIELDS: Final = ("key", "value", "headers", "timestamp")
+RECORD_PARTS: Final = ("key", "value", "headers", "timestamp")
 _MOST_PRODUCERS: Final = 5
 _NO_DOUBTS: Final[Mapping[MirrorFault, str]] = {}
 
@@ -67,6 +67,16 @@ def rule_of(kind: MirrorFault) -> str:
     return _RULES[kind]
 
 
+def differing_parts(ours: RecordView, theirs: RecordView) -> tuple[str, ...]:
+    """Return which of key, value, headers and timestamp of two records differ."""
+    return tuple(name for name in RECORD_PARTS if getattr(ours, name) != getattr(theirs, name))
+
+
+def parts_text(parts: Sequence[str]) -> str:
+    """Return the names of some parts of a record in a clause."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
 def findings_of(
     pair: MirrorPair,
     logs: tuple[PartitionLog, PartitionLog],
@@ -77,6 +87,7 @@ def findings_of(
     is_source_compacted: bool | None = False,
     reads_committed: bool | None = False,
     is_target_known: bool = True,
+    has_task: bool = True,
     doubts: Mapping[MirrorFault, str] = _NO_DOUBTS,
 ) -> Iterator[PairFinding]:
     """Yield the findings about a pair.
@@ -93,12 +104,13 @@ def findings_of(
             only suspicious unless it does not.
         is_target_known: whether metadata say that the target is not compacted. Otherwise its holes are one finding, and
             only suspicious.
+        has_task: whether a task mirrors records, and not brokers their batches.
         doubts: what else may explain a kind of difference, in words: it is only suspicious then.
 
     Raises:
         StorageError: a segment cannot be read.
     """
-    words = _Words(pair, logs)
+    words = _Words(pair, logs, has_task=has_task)
     for each in result.differences:
         rule = _RULES[each.kind]
         severity = CATALOGUE[rule].severity
@@ -142,7 +154,8 @@ def _hole_findings(
 class _Words:
     """Tells differences."""
 
-    def __init__(self, pair: MirrorPair, logs: tuple[PartitionLog, PartitionLog]) -> None:
+    def __init__(self, pair: MirrorPair, logs: tuple[PartitionLog, PartitionLog], *, has_task: bool) -> None:
+        self._has_task = has_task
         self._source_log, self._target_log = logs
         self._source, self._target = f"{pair.source}-{pair.partition}", f"{pair.target}-{pair.partition}"
 
@@ -180,6 +193,8 @@ class _Words:
 
     def _went_on(self, each: MirrorDifference, source: str, target: str) -> str:
         """Return where a task went on, if that is not after what was mirrored."""
+        if each.kind is MirrorFault.PASSED_OVER and not self._has_task:
+            return f"{source} are in neither log: retention had removed them there before they were mirrored"
         if each.kind is MirrorFault.PASSED_OVER:
             return (
                 f"the task passed over {source} before it mirrored to offset {each.target.start} of {self._target}:"
@@ -226,9 +241,8 @@ class _Words:
         theirs = _record_at(self._target_log, each.target.start)
         if ours is None or theirs is None:
             return "record"
-        fields = _FIELDS[:-1] if self._target_log.end.is_append_time else _FIELDS
-        parts = [name for name in fields if getattr(ours, name) != getattr(theirs, name)]
-        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        parts = differing_parts(ours, theirs)
+        return parts_text([each for each in parts if each != "timestamp" or not self._target_log.end.is_append_time])
 
     def _writers(self, each: MirrorDifference) -> str:
         """Return when others wrote first, and which producers."""
@@ -248,4 +262,4 @@ def _places(place: OffsetRange) -> str:
 
 
 def _record_at(log: PartitionLog, offset: int) -> RecordView | None:
-    return next(iter(log.records(offset, offset + 1)), None)
+    return next(iter(log.rows.records(offset, offset + 1)), None)

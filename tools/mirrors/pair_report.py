@@ -27,6 +27,12 @@ _NO_TABLES: Final = {
 }
 
 
+_NO_TABLES_OF_SAME: Final = {
+    "source": "what only the target has may be compacted there, and partitions without a log here are not looked for",
+    "target": "holes are only suspicious, and partitions without a log here are not looked for",
+}
+
+
 @attrs.frozen
 class FlowReport:
     """The flow from one cluster to another, as it was taken to be.
@@ -68,12 +74,13 @@ class FlowReport:
     @property
     def left_undone(self) -> Iterator[str]:
         """In a sentence for each cluster whose metadata could not be read as a whole: what was not looked for."""
-        for side, state in zip(("source", "target"), () if self.syncs is None else self.metadata, strict=False):
-            if state is MetadataState.NEWEST:
+        for side, state in zip(("source", "target"), self.metadata, strict=True):
+            what = "are not here" if state is MetadataState.NOT_THERE else "are damaged"
+            if state is MetadataState.NEWEST and self.syncs is not None:
                 yield f"The metadata of the {side} have no first state that can be read: {_NO_LIVES}."
-            elif state is not MetadataState.WHOLE:
-                what = "are not here" if state is MetadataState.NOT_THERE else "are damaged"
-                yield f"The metadata of the {side} {what}: {_NO_LIVES}, {_NO_TABLES[side]}."
+            elif state not in {MetadataState.WHOLE, MetadataState.NEWEST}:
+                undone = _NO_TABLES_OF_SAME[side] if self.syncs is None else f"{_NO_LIVES}, {_NO_TABLES[side]}"
+                yield f"The metadata of the {side} {what}: {undone}."
 
     @property
     def synced_topics(self) -> Sequence[str]:

@@ -33,7 +33,7 @@ class Verb(NamedTuple):
 VERBS: Final = {
     "dump-log": Verb("dump.dump_log", "print the contents of a log's files, in Kafka's own format or as JSON lines"),
     "follow": Verb("dump.follow_log", "print a log as it grows, and what becomes of what was printed"),
-    "diff": Verb("audit_verbs.diff", "show where replicas of a partition diverge, and how"),
+    "diff": Verb("diff.diff", "show where replicas of a partition diverge, and how"),
     "explain": Verb("dump.explain", "explain a rule, or show the bytes of one batch"),
     "verify": Verb("audit_verbs.verify", "report what is wrong with files, partitions, log directories or replicas"),
     "audit": Verb("audit_verbs.audit", "verify any number of log directories, and leave tables of the results"),

@@ -11,11 +11,14 @@ import pytest
 
 from raftlog.records.batches.record import Record, RecordView
 from raftlog.records.files.property_files import PartitionMetadata, write_partition_metadata
+from raftlog.tools.mirrors.comparing.rows import DigestRows
 from raftlog.tools.mirrors.on_spark import spark_summer
 from raftlog.tools.mirrors.on_spark.spark_summer import SparkSummer
-from tests.tools.console import Outcome
+from raftlog.tools.mirrors.reading.log_rows import LogRows
+from tests.tools.console import Outcome, run
 from tests.tools.made_logs import control_batch
-from tests.tools.mirrors.changed_mirror import MIRROR, Entry, rewrite
+from tests.tools.mirrors.changed_mirror import MIRROR, Entry, log_bytes, rewrite
+from tests.tools.mirrors.faulty.faulty_files import records_in
 from tests.tools.mirrors.on_spark.test_spark_summer import over_all
 from tests.tools.mirrors.planted_clusters import read_by
 from tests.tools.mirrors.test_verify_mirror import with_change, without
@@ -135,6 +138,62 @@ def test_a_group_that_would_pass_over_what_others_wrote(target: Path, end: int, 
         if line["from"] == "source" and line["source"] == {"topic": "orders", "partition": 0}
     )
     assert move["skipped"] == skipped
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("state", ["not-there", "damaged"])
+def test_what_is_not_looked_for_without_metadata_is_said(side: str, state: str, target: Path) -> None:
+    """In a line for the side without, and not for the other one."""
+    source = Path(shutil.copytree(target, target.parent / "source"))
+    metadata = (source if side == "source" else target) / "__cluster_metadata-0"
+    if state == "not-there":
+        shutil.rmtree(metadata)
+    else:
+        for path in [*metadata.glob("*.log"), *metadata.glob("*.checkpoint")]:
+            path.write_bytes(b"")
+    lines = run("verify-mirror", "--source", source, "--target", target, *SAME).text.splitlines()
+    said = [each for each in lines if each.startswith("The metadata of the ")]
+    what = "not here" if state == "not-there" else "damaged"
+    assert len(said) == 1
+    assert said[0].startswith(f"The metadata of the {side} are {what}: ")
+    assert said[0].endswith(", and partitions without a log here are not looked for.")
+    assert "The metadata" not in run("verify-mirror", "--source", MIRROR / "n1", "--target", MIRROR / "n1", *SAME).text
+
+
+def test_what_was_passed_over_is_told_without_a_task(target: Path) -> None:
+    """Brokers copy batches: the words speak of both logs, and of no task."""
+    source = Path(shutil.copytree(target, target.parent / "source"))
+    rewrite(target / "orders-0", lambda records: enumerate(records[:100]))
+    for each in (source / "orders-0").iterdir():
+        if each.suffix != ".metadata":
+            each.unlink()
+    later = log_bytes([(each.offset, each) for each in records_in(MIRROR / "n1/orders-0") if each.offset >= 200])
+    (source / f"orders-0/{200:020}.log").write_bytes(later)
+    lost = [each for each in verified(source, target, *SAME).of_kind("finding") if each["rule"] == "mirror.lost"]
+    assert [each["reason"] for each in lost] == [
+        "offsets 100 to 199 of orders-0 are in neither log: retention had removed them there before they were mirrored"
+    ]
+
+
+def test_a_long_gap_is_one_step(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch far above the others, otherwise on each side: the offsets between are not looked at one by one."""
+    source = Path(shutil.copytree(target, target.parent / "source"))
+    for cluster, value in ((source, b"here"), (target, b"there")):
+        log = next((cluster / "orders-0").glob("*.log"))
+        far = log_bytes([(1 << 45, Record(0, 1_900_000_000_000, None, value))], producer_id=-1)
+        log.write_bytes(log.read_bytes() + far)
+    rows: list[int] = []
+    real = LogRows.read
+
+    def counted(self: LogRows, start: int, end: int) -> Iterator[DigestRows]:
+        for each in real(self, start, end):
+            rows.append(len(each))
+            yield each
+
+    monkeypatch.setattr(LogRows, "read", counted)
+    outcome = verified(source, target, *SAME)
+    assert ("mirror.changed", 1 << 45, 1 << 45) in found(outcome)
+    assert sum(rows) < 10_000
 
 
 def test_holes_without_metadata_are_doubtful(target: Path) -> None:

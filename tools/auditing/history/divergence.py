@@ -206,12 +206,8 @@ def _compare_blocks(
     left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader
 ) -> Iterator[Divergence]:
     """Yield the differences of two logs in a range of offsets, where epochs do not fork."""
-    ours, theirs = _digests(left), _digests(right)
     found: Divergence | None = None
-    for number in sorted(ours.keys() | theirs.keys()):
-        lowest, highest = max(start, number * BLOCK_SIZE), min(end, (number + 1) * BLOCK_SIZE)
-        if lowest >= highest or ours.get(number) == theirs.get(number):
-            continue
+    for lowest, highest in _differing_blocks(left, right, start, end):
         for divergence in _compare_batches(left, right, lowest, highest, read):
             if found is not None and found.kind is divergence.kind:
                 found = attrs.evolve(found, end_offset=divergence.end_offset)
@@ -221,6 +217,30 @@ def _compare_blocks(
             found = divergence
     if found is not None:
         yield found
+
+
+def _differing_blocks(
+    left: PartitionEvidence, right: PartitionEvidence, start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the blocks of a range of offsets whose digests differ: start (inclusive) and end (exclusive) of each."""
+    ours, theirs = _digests(left), _digests(right)
+    for number in sorted(ours.keys() | theirs.keys()):
+        lowest, highest = max(start, number * BLOCK_SIZE), min(end, (number + 1) * BLOCK_SIZE)
+        if lowest < highest and ours.get(number) != theirs.get(number):
+            yield lowest, highest
+
+
+def first_differing_block(left: PartitionEvidence, right: PartitionEvidence) -> int | None:
+    """Return the first offset of the first block whose digests differ, of those that both logs have as a whole.
+
+    Logs without differences have such a block if batches are out of order, or doubled. None if there is none.
+    """
+    start, end = max(left.start_offset, right.start_offset), min(left.end_offset, right.end_offset)
+    for lowest, highest in _differing_blocks(left, right, start, end):
+        is_whole_at_start = lowest % BLOCK_SIZE == 0 or left.start_offset == right.start_offset
+        if is_whole_at_start and (highest % BLOCK_SIZE == 0 or left.end_offset == right.end_offset):
+            return lowest
+    return None
 
 
 def _digests(replica: PartitionEvidence) -> dict[int, tuple[int, int]]:
@@ -337,8 +357,15 @@ def _only_compacted(left: RecordBatch, right: RecordBatch) -> bool:
     )
 
 
-def _records(batch: RecordBatch) -> dict[int, tuple[bytes | None, bytes | None]]:
-    return {record.offset: (_bytes(record.key), _bytes(record.value)) for record in batch.records()}
+_Content = tuple[bytes | None, bytes | None, Sequence[tuple[bytes, bytes | None]], int]
+
+
+def _records(batch: RecordBatch) -> dict[int, _Content]:
+    """Return key, value, headers and timestamp of each record by its offset: compaction keeps all four."""
+    return {
+        record.offset: (_bytes(record.key), _bytes(record.value), record.headers, record.timestamp)
+        for record in batch.records()
+    }
 
 
 def _bytes(field: Iterable[int] | None) -> bytes | None:
@@ -348,6 +375,6 @@ def _bytes(field: Iterable[int] | None) -> bytes | None:
 def _has_keyless(batch: RecordBatch) -> bool:
     """Return whether a batch has a record without a key, which compaction would have kept."""
     try:
-        return not batch.is_control and any(key is None for key, _ in _records(batch).values())
+        return not batch.is_control and any(key is None for key, *_ in _records(batch).values())
     except RaftLogError:
         return True

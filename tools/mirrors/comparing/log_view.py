@@ -109,6 +109,16 @@ class SummedView:
             found[at] = self._is_dense(block) or offsets[at] in self._block(block).offsets
         return np.asarray(found)
 
+    def long_gaps(self, least: int) -> Iterator[OffsetRange]:
+        """Yield the ranges of at least so many offsets that have nothing that can be read, by offset."""
+        blocks = self._blocks
+        is_gap = (blocks.unknown == blocks.counts) & (blocks.counts == blocks.ends - blocks.starts)
+        starts, ends = blocks.starts[is_gap], blocks.ends[is_gap]
+        firsts, lasts = np.append(-1, ends)[:-1] != starts, np.append(starts, -1)[1:] != ends
+        for start, end in zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True):
+            if end - start >= least:
+                yield OffsetRange(start, end)
+
     # Contents
 
     def rows(self, start: int, end: int) -> Iterator[DigestRows]:

@@ -13,6 +13,7 @@ records are from: leader epoch, producer and timestamp. If two of these agree, b
 Source: KIP-1279.
 """
 
+import bisect
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -33,6 +34,8 @@ MOST_RUNS: Final = 1 << 16
 WINDOW_BITS: Final = 14
 """A window begins at each multiple of this power of two, or of a greater one if there would be too many."""
 _MOST_WINDOW_BITS: Final = 20
+LONG_GAP: Final = 1 << 16
+"""Of so many offsets, or more, without a record in both logs, none is looked at by itself."""
 _ENOUGH: Final = 2
 """So many of leader epoch, producer and timestamp agree if two records were one write."""
 _SAME, _APART = 0, -1
@@ -48,7 +51,7 @@ def window_edges(source: RowReader, target: RowReader) -> Int64s:
     return np.concatenate([[place.start], inside, [place.end]]) if place.offset_count else np.zeros(0, np.int64)
 
 
-def compare_same_offsets(source: SummedLog, target: SummedLog) -> PairResult:
+def compare_same_offsets(source: SummedLog, target: SummedLog, *, follows_same: bool = False) -> PairResult:
     """Compare two logs of which each record has one offset in both.
 
     There are no anchors and no lifetimes in the result. A difference that is not exact stands for all of its kind that
@@ -57,12 +60,25 @@ def compare_same_offsets(source: SummedLog, target: SummedLog) -> PairResult:
     Args:
         source: the source, whose rows cover offsets, and have markers and origins; blocks end at ``window_edges``.
         target: likewise, the target.
+        follows_same: whether these are the ends of two logs that have the same records before. Then they may part at
+            the first record, too.
     """
-    return _Comparison(source, target).result()
+    return _Comparison(source, target, follows_same=follows_same).result()
 
 
 def _common(source: RowReader | SummedView, target: RowReader | SummedView) -> OffsetRange:
     return OffsetRange(max(source.start_offset, target.start_offset), min(source.end_offset, target.end_offset))
+
+
+def _common_ranges(left: Sequence[OffsetRange], right: Sequence[OffsetRange]) -> Iterator[OffsetRange]:
+    """Yield the offsets that are in a range on both sides; the ranges of a side ascend."""
+    at = other = 0
+    while at < len(left) and other < len(right):
+        ours, theirs = left[at], right[other]
+        found = OffsetRange(max(ours.start, theirs.start), min(ours.end, theirs.end))
+        if found.offset_count:
+            yield found
+        at, other = (at + 1, other) if ours.end <= theirs.end else (at, other + 1)
 
 
 @attrs.define(eq=False)
@@ -108,8 +124,8 @@ class _Found:
 
 
 class _Comparison:
-    def __init__(self, source: SummedLog, target: SummedLog) -> None:
-        self._source, self._target = source, target
+    def __init__(self, source: SummedLog, target: SummedLog, *, follows_same: bool) -> None:
+        self._source, self._target, self._follows_same = source, target, follows_same
         self._common = _common(source.all, target.all)
         self._bounds = window_edges(source.log, target.log)
         if not len(self._bounds):
@@ -119,6 +135,8 @@ class _Comparison:
         self._are_same, unknown, has_markers = self._compared_windows(counts)
         self._known = counts - unknown
         self._has_records = self._are_same & ((self._known > 0) | has_markers)
+        gaps = (list(each.all.long_gaps(LONG_GAP)) for each in (source, target))
+        self._gaps = [each for each in _common_ranges(*gaps) if each.offset_count >= LONG_GAP]
 
     def _compared_windows(self, counts: Int64s) -> tuple[Bools, Int64s, Bools]:
         """Return which windows are the same; how many unknown records the source has in each; which have markers."""
@@ -176,15 +194,14 @@ class _Comparison:
         """Return the offset from which on the target has records of its own; the end of the target if it has none."""
         last = self._last_same()
         if last is not None:
-            for ours, theirs in _beside(self._source.log, self._target.log, OffsetRange(last + 1, self._common.end)):
-                pairs = _Pairs(ours, theirs)
+            for pairs in self._pairs(OffsetRange(last + 1, self._common.end)):
                 is_parted = pairs.are_both & (pairs.agreeing < _ENOUGH)
                 if is_parted.any():
                     return int(pairs.offsets[is_parted.argmax()])
         return self._target.all.end_offset
 
     def _last_same(self) -> int | None:
-        """Return the last offset at which both logs have the same record; None if there is none."""
+        """Return the last offset at which both logs have the same record; None if there is none, nor was before."""
         for window in range(len(self._are_same) - 1, -1, -1):
             place = OffsetRange(int(self._bounds[window]), int(self._bounds[window + 1]))
             if self._has_records[window]:
@@ -192,13 +209,12 @@ class _Comparison:
             if self._are_same[window]:
                 continue
             last = None
-            for ours, theirs in _beside(self._source.log, self._target.log, place):
-                pairs = _Pairs(ours, theirs)
+            for pairs in self._pairs(place):
                 same = pairs.offsets[pairs.are_both & (pairs.codes == _SAME)]
                 last = int(same[-1]) if len(same) else last
             if last is not None:
                 return last
-        return None
+        return self._common.start - 1 if self._follows_same else None
 
     # Offset by offset
 
@@ -216,9 +232,34 @@ class _Comparison:
                 found.compared += int(self._known[first:last].sum())
                 found.add_run(*ranks, int(self._ranks[0][last]) - ranks[0])
                 continue
-            for ours, theirs in _beside(self._source.log, self._target.log, place):
-                ranks = _Pairs(ours, theirs).tell(found, ranks)
+            for part, is_gap in self._parts(place):
+                ranks = self._source.all.rank(part.start), self._target.all.rank(part.start)
+                if is_gap:
+                    found.add_run(*ranks, part.offset_count)
+                    continue
+                for ours, theirs in _beside(self._source.log, self._target.log, part):
+                    ranks = _Pairs(ours, theirs).tell(found, ranks)
         return found
+
+    def _pairs(self, place: OffsetRange) -> Iterator["_Pairs"]:
+        """Yield the rows of both logs in a range, some at a time, without long gaps that both have."""
+        for part, is_gap in self._parts(place):
+            if not is_gap:
+                for ours, theirs in _beside(self._source.log, self._target.log, part):
+                    yield _Pairs(ours, theirs)
+
+    def _parts(self, place: OffsetRange) -> Iterator[tuple[OffsetRange, bool]]:
+        """Yield a range in parts, each with whether it is in a long gap that both logs have."""
+        at = place.start
+        for gap in self._gaps[bisect.bisect_right(self._gaps, place.start, key=lambda each: each.end) :]:
+            if gap.start >= place.end:
+                break
+            if at < gap.start:
+                yield OffsetRange(at, gap.start), False
+            at = min(gap.end, place.end)
+            yield OffsetRange(max(gap.start, place.start), at), True
+        if at < place.end:
+            yield OffsetRange(at, place.end), False
 
 
 class _Pairs:

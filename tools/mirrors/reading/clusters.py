@@ -18,10 +18,9 @@ from raftlog.records.columns.record_selection import RecordSelection
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.property_files import read_partition_metadata
 from raftlog.storage.reading.file_source import open_source, read_file
-from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
-from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, damage_of, find_end, overlapping
+from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, chunks_of, damage_of, find_end
 from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice, choose_replica
 from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition
 from raftlog.tools.spark.source.planning import Partition, list_partitions
@@ -52,16 +51,6 @@ class PartitionLog:
     choice: ReplicaChoice
     topic_id: UUID | None
 
-    def records(self, start: int, end: int) -> Iterator[RecordView]:
-        """Yield the data records from an offset (inclusive) to another (exclusive) that can be read.
-
-        Raises:
-            StorageError: a segment cannot be read.
-        """
-        for chunk in self._chunks(start, end, RECORD_COLUMNS):
-            for batch in range(len(chunk.batches)):
-                yield from chunk.objects(batch)
-
     def producers(self, start: int, most: int) -> set[int]:
         """Return the producer ids of data batches from an offset on (inclusive); the first ones, if there are more.
 
@@ -69,20 +58,12 @@ class PartitionLog:
             StorageError: a segment cannot be read.
         """
         found: set[int] = set()
-        for chunk in self._chunks(start, self.end.offset, ()):
+        for chunk in chunks_of(self.segments, start, self.end.offset, ()):
             attributes = chunk.batches.column("attributes")
             for flags, producer_id in zip(attributes, chunk.batches.column("producer_id"), strict=True):
                 if not flags & CONTROL_FLAG and len(found) < most:
                     found.add(producer_id)
         return found
-
-    def _chunks(self, start: int, end: int, columns: Sequence[str]) -> Iterator[Chunk]:
-        for segment in overlapping(self.segments, start, end):
-            with open_source(segment.path) as source:
-                position = IndexSeek(segment.path, segment.base_offset).position_before(source, start)
-                for piece in select_columns(source, columns, RecordSelection(start, end), start=position):
-                    if isinstance(piece, Chunk):
-                        yield piece
 
 
 @attrs.frozen

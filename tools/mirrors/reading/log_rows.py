@@ -13,7 +13,8 @@ from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split_runs
-from raftlog.records.columns.columns import Chunk, RecordColumns, select_columns
+from raftlog.records.batches.record import RecordView
+from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, RecordColumns, select_columns
 from raftlog.records.columns.record_digests import record_digests
 from raftlog.records.columns.record_selection import RecordSelection
 from raftlog.records.columns.transactions import Transactions
@@ -67,6 +68,20 @@ def overlapping(segments: Sequence[SegmentPlace], start: int, end: int) -> Itera
         is_before = number + 1 < len(segments) and segments[number + 1].base_offset <= start
         if not is_before and segment.base_offset < end:
             yield segment
+
+
+def chunks_of(segments: Sequence[SegmentPlace], start: int, end: int, columns: Sequence[str]) -> Iterator[Chunk]:
+    """Yield the data batches that may have records from an offset (inclusive) to another (exclusive), without damage.
+
+    Raises:
+        StorageError: a segment cannot be read.
+    """
+    for segment in overlapping(segments, start, end):
+        with open_source(segment.path) as source:
+            position = IndexSeek(segment.path, segment.base_offset).position_before(source, start)
+            for piece in select_columns(source, columns, RecordSelection(start, end), start=position):
+                if isinstance(piece, Chunk):
+                    yield piece
 
 
 def damage_of(path: str, piece: Corruption | TornTail) -> Finding:
@@ -234,6 +249,12 @@ class LogRows:
                 if at >= end:
                     return
         yield from self._unknown_between(at, end)
+
+    def records(self, start: int, end: int) -> Iterator[RecordView]:
+        """Yield the data records from an offset (inclusive) to another (exclusive) that can be read."""
+        for chunk in chunks_of(self.segments, start, end, RECORD_COLUMNS):
+            for batch in range(len(chunk.batches)):
+                yield from chunk.objects(batch)
 
     def _unknown_between(self, start: int, end: int) -> Iterator[DigestRows]:
         for first in range(start, end, _MOST_UNKNOWN):

@@ -23,6 +23,7 @@ from raftlog.tools.auditing.history.quorum_statements import cut_offset
 from raftlog.tools.auditing.judgement.replica_rules import LineageFault, sound_lineage_faults
 from raftlog.tools.auditing.run.engine import survey_all
 from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.audit_rules import DISORDER_RULES
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.spark.source.planning import Partition
 from raftlog.tools.terminal.value_text import counted
@@ -74,6 +75,7 @@ class _Candidate:
         found: its files.
         directory: of its log.
         end: of its log, exclusive, with the last epoch before that; before offsets that are out of place.
+        stray_end: up to where its batches go on after offsets that are out of place, exclusive; None if none are.
         record_count: how many records its sound batches have, by their headers.
         damaged_from: the first offset that is damaged; None if none is.
         fault: why it is not of the sound lineage, or of the topic; None if it is.
@@ -83,6 +85,7 @@ class _Candidate:
     found: Partition
     directory: str
     end: OffsetAndEpoch = _EMPTY
+    stray_end: int | None = None
     record_count: int = 0
     damaged_from: int | None = None
     fault: LineageFault | None = None
@@ -102,6 +105,8 @@ class _Candidate:
     def reach(self) -> str:
         """How far it reaches, in a clause."""
         damage = "" if self.damaged_from is None else f", and is damaged at offset {self.damaged_from}"
+        if self.stray_end is not None:
+            damage += f", where offsets are out of place: what follows, up to offset {self.stray_end}, does not count"
         return f"it ends at offset {self.end.offset} of epoch {self.end.epoch}{damage}"
 
     def why_not(self, chosen: "_Candidate") -> str:
@@ -141,12 +146,17 @@ def choose_replica(replicas: Sequence[Partition], topic_id: UUID | None = None) 
     elif 0 < sound < len(candidates):
         among = f"of {sound} sound replicas among {len(candidates)}, it reaches furthest"
     reason = f"{among}: {chosen.reach}"
+    stray_end = max((each.stray_end or 0 for each in others), default=0)
+    if stray_end > chosen.end.offset:
+        reason += f"; another one goes on to offset {stray_end}, after offsets that are out of place"
     if is_doubtful:
         reason += f"; others contradict it{_DOUBT}"
     elif chosen.fault is not None:
         reason += f"; no replica is sound: {chosen.fault.finding.reason}"
     findings = [each.fault.finding for each in candidates if each.fault is not None]
     findings += [finding for each in others for finding in each.damage]
+    if chosen.stray_end is not None:  # Whoever reads its records does not see which ones are left out.
+        findings += [finding for finding in chosen.damage if finding.rule in DISORDER_RULES]
     passed = tuple(PassedReplica(each.directory, each.why_not(chosen)) for each in others)
     return chosen.found, ReplicaChoice(chosen.directory, reason, passed, tuple(findings), is_doubtful)
 
@@ -179,6 +189,7 @@ def _candidate(replica: _Candidate, seen: PartitionEvidence | None) -> _Candidat
     return attrs.evolve(
         replica,
         end=min([end, *(log_lineage(seen).cut(offset).end for offset in misplaced)]),
+        stray_end=end.offset if misplaced else None,
         record_count=sum(each.extent.record_count for each in seen.segments if each.extent is not None),
         damaged_from=min([offset for offset in (cut_offset(seen), *misplaced) if offset is not None], default=None),
         damage=tuple(

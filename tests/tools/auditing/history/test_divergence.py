@@ -138,6 +138,25 @@ def test_records_that_compaction_left_must_be_equal() -> None:
     assert found.kind is DivergenceKind.CONFLICTING_BATCH
 
 
+@pytest.mark.parametrize(
+    ("timestamp", "headers", "kind"),
+    [
+        (1_700_000_000_010, [], DivergenceKind.COMPACTION),
+        (1_700_000_000_011, [], DivergenceKind.CONFLICTING_BATCH),
+        (1_700_000_000_010, [(b"name", b"value")], DivergenceKind.CONFLICTING_BATCH),
+    ],
+)
+def test_compaction_keeps_timestamps_and_headers(
+    timestamp: int, headers: list[tuple[bytes, bytes]], kind: DivergenceKind
+) -> None:
+    """A record that has another timestamp or header is a conflict, though its key and value are the same."""
+    builder = RecordBatchBuilder(10, partition_leader_epoch=0)
+    builder.append(timestamp, b"k", b"b", headers)
+    parts = [encode(batch, key=b"k") for batch in BASE]
+    (found,) = _only(b"".join(parts), b"".join([parts[0], builder.build(), *parts[2:]]), topic="orders")
+    assert found.kind is kind
+
+
 def test_logs_without_a_common_offset() -> None:
     """A log that starts after the other one's end cannot be compared, and that is reported."""
     replicas = Replicas()

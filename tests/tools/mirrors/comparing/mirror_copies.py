@@ -193,7 +193,7 @@ def _log(cluster: Cluster, topic: str, partition: int) -> ArrayLog:
     rows = DigestRows.joined(log.rows.read(0, log.rows.end_offset))
     contents = tuple(
         Content(each.timestamp, each.key, each.value, tuple((name, value) for name, value in each.headers))
-        for each in log.records(0, log.rows.end_offset)
+        for each in log.rows.records(0, log.rows.end_offset)
     )
     return ArrayLog(rows, log.rows.start_offset, log.rows.end_offset, contents)
 

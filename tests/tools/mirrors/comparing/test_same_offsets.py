@@ -79,6 +79,7 @@ def window_bits(request: pytest.FixtureRequest) -> Iterator[None]:
     """Windows of one, of four, and of as many offsets as there are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(same_offsets, "WINDOW_BITS", request.param)
+        patch.setattr(same_offsets, "LONG_GAP", 2)
         yield
 
 
@@ -181,6 +182,21 @@ def test_the_model_tells_the_same(seed: int, share: float, at_once: int) -> None
     assert records == [
         offset for offset, ours, theirs in known if ours and theirs and is_same(ours, theirs) and not ours.is_marker
     ]
+
+
+@given(SEEDS, st.sampled_from([0.05, 0.5, 1.0]))
+def test_what_follows_the_same_records_is_compared_as_in_the_whole_logs(seed: int, share: float) -> None:
+    """The ends of two logs show the same differences as the logs, if these have the same records before."""
+    chance = random.Random(seed)
+    same, places = [Placed(5), *made(chance, chance.randrange(9))], made(chance, chance.randrange(1, 20))
+    others = damaged(chance, places, share)[: chance.randrange(1, 25)]
+    logs = [PlacedLog(0, [*same, *each]) for each in (places, others)]
+    ends = [PlacedLog(len(same), each) for each in (places, others)]
+    edges = window_edges(*ends)
+    sums = [SummedLog(each, sums_by_reading(each, edges)) for each in ends]
+    result, whole = compare_same_offsets(*sums, follows_same=True), compared(*logs)
+    assert result.differences == whole.differences
+    assert result.counts.lag == whole.counts.lag
 
 
 @pytest.mark.parametrize("at", [0, 1, 8, 9])

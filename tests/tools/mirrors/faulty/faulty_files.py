@@ -114,7 +114,7 @@ class FaultyFiles:
             self._write_source(self.source / mirror.name, mirror.source)
         target = self.target / f"{mirror.pair.target}-{mirror.pair.partition}"
         if mirror.target is not real.target:
-            entries = list(_entries(mirror.target))
+            entries = list(entries_of(mirror.target))
             self.write(target, lambda _: log_bytes(entries, end=mirror.target.end_offset))
         if mirror.syncs != real.syncs:
             self._write_syncs(mirror)
@@ -199,7 +199,8 @@ def _sync_of(record: RecordView) -> OffsetSync:
     return sync
 
 
-def _entries(log: ArrayLog) -> Iterator[Entry]:
+def entries_of(log: ArrayLog) -> Iterator[Entry]:
+    """Return the records of a log as they are written."""
     for offset, content in zip(log.rows.offsets.tolist(), log.contents, strict=True):
         if content is not None:
             yield offset, _record(offset, content)

@@ -103,7 +103,22 @@ def test_offsets_out_of_place_end_what_a_replica_reaches(tmp_path: Path) -> None
     flip(damaged / LOG, BATCH_BYTES + 2)
     name, choice = chosen(damaged, whole)
     assert name == "b"
-    assert [each.reason for each in choice.passed] == ["it ends at offset 1 of epoch 1, and is damaged at offset 1"]
+    assert choice.reason.endswith("; another one goes on to offset 6, after offsets that are out of place")
+    assert [each.reason for each in choice.passed] == [
+        "it ends at offset 1 of epoch 1, and is damaged at offset 1, where offsets are out of place: what follows,"
+        " up to offset 6, does not count"
+    ]
+    assert {each.path for each in choice.findings} == {str(damaged / LOG)}
+
+
+def test_the_replica_that_is_compared_is_told_as_damaged_if_offsets_are_out_of_place(tmp_path: Path) -> None:
+    """It reaches further before them than one that is whole: that what follows does not count is said, and found."""
+    damaged, whole = replica(tmp_path, "a", [1] * 6), replica(tmp_path, "b", [1] * 2)
+    flip(damaged / LOG, 4 * BATCH_BYTES + 2)
+    name, choice = chosen(damaged, whole)
+    assert name == "a"
+    assert ", where offsets are out of place: what follows, up to offset 6, does not count" in choice.reason
+    assert {each.path for each in choice.findings} == {str(damaged / LOG)}
 
 
 @pytest.mark.parametrize(

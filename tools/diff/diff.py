@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog diff``: where two or more replicas diverge, and how."""
+"""``raftlog diff``: where two or more replicas diverge, how, and which records differ."""
 
 import argparse
 from collections import Counter
@@ -13,9 +13,9 @@ from raftlog.records.batches.batch import RecordBatch, read_batch
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.rules import Severity
 from raftlog.storage.reading.file_source import open_source
-from raftlog.tools.audit_verbs.compared_replicas import JudgedDivergence, Pair, compare_twice, directory_of_log
 from raftlog.tools.auditing.history.divergence import Divergence, Side
 from raftlog.tools.catalogue.findings import Tally
+from raftlog.tools.diff.compared_replicas import JudgedDivergence, Pair, compare_twice, directory_of_log
 from raftlog.tools.terminal.annotated_bytes import HEADER_FIELDS
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
@@ -70,14 +70,17 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Show where replicas of a partition diverge: the first offset and epoch that differ, and how.",
+        description="Show where replicas of a partition diverge: the first offset and epoch that differ, and how, and"
+        " which records differ.",
         epilog=f"The first path is compared with each other path. {EXIT_CODES_HELP} "
         "If one log is a prefix of the other, or compaction explains the difference, the result is clean.",
     )
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="a segment, a partition's directory or a log directory"
     )
-    parser.add_argument("--all", action="store_true", help="show every difference, not only the first")
+    parser.add_argument(
+        "--all", action="store_true", help="show every difference, not only the first one; and every range of records"
+    )
     add_format_option(parser)
     add_processes_option(parser)
     add_spool_option(parser)
@@ -99,12 +102,12 @@ def _run(given: argparse.Namespace) -> int:
             say("the paths have no partition in common", _PROGRAM)
             return EXIT_ERROR
         for pair in pairs:
-            write_facts(given.format, list(_facts(pair, pair.differences if given.all else pair.differences[:1])))
-            worst = max([worst, *(each.severity for each in pair.differences)])
+            write_facts(given.format, list(_facts(pair, shows_all=given.all)))
+            worst = max(worst, pair.severity)
     return Tally(Counter({worst: 1}), len(unread)).exit_code
 
 
-def _facts(pair: Pair, shown: Sequence[JudgedDivergence]) -> Iterator[Fact]:
+def _facts(pair: Pair, *, shows_all: bool) -> Iterator[Fact]:
     left, right, found = pair.left, pair.right, pair.differences
     common = {
         **path_member("topic", left.place.topic),
@@ -116,11 +119,16 @@ def _facts(pair: Pair, shown: Sequence[JudgedDivergence]) -> Iterator[Fact]:
         f"{directory_of_log(side)}: offsets {side.start_offset} to {side.end_offset}, last epoch {side.last_epoch}"
         for side in (left, right)
     ]
+    shown = found if shows_all else found[:1]
     verdict = "equal" if not found else f"{len(found)} differences" if len(found) > 1 else "1 difference"
     more = "; --all shows the rest" if len(found) > len(shown) else ""
     yield Fact([*ends, f"  {verdict}{more}"], "comparison", {**common, "divergences": len(found)})
     for judged in shown:
         yield _fact(judged, common)
+    if pair.records is not None or pair.unanswered:
+        from raftlog.tools.diff.record_lines import record_facts
+
+        yield from record_facts(pair, common, shows_all=shows_all)
 
 
 def _fact(judged: JudgedDivergence, common: dict[str, Any]) -> Fact:

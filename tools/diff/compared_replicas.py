@@ -2,16 +2,17 @@
 """The replicas that ``raftlog diff`` compares, one side for each path; once more if a node has written meanwhile."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from raftlog.errors import RaftLogError
 from raftlog.file_paths import directory_of
 from raftlog.records.rules import Severity
 from raftlog.tools.audit_verbs.two_looks import Look, look_twice
 from raftlog.tools.auditing.batch_reader import read_batches
-from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
-from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask, group_by_place
+from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences, first_differing_block
 from raftlog.tools.auditing.history.lost_branches import proof_of_branch, proofs_of
 from raftlog.tools.auditing.history.verdict_words import proof_text
 from raftlog.tools.auditing.judgement.replica_rules import describe
@@ -19,6 +20,11 @@ from raftlog.tools.auditing.run.looks import SurveyFiles, standing
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
+
+if TYPE_CHECKING:
+    from raftlog.tools.diff.record_comparison import RecordComparison
+
+_CHANGED: Final = "files changed while they were read"
 
 SEVERITIES: Final = {
     DivergenceKind.PREFIX: Severity.HARMLESS,
@@ -56,17 +62,73 @@ class JudgedDivergence:
 
 @attrs.frozen
 class Pair:
-    """Two replicas of a partition, and how they differ."""
+    """Two replicas of a partition, and how they differ.
+
+    Attributes:
+        left, right: the replicas.
+        differences: of their batches, by offset.
+        records: which records differ; None if that was not asked, or could not be answered.
+        unanswered: why that could not be answered; empty if it was not asked, or was answered.
+    """
 
     left: PartitionEvidence
     right: PartitionEvidence
     differences: Sequence[JudgedDivergence]
+    records: "RecordComparison | None" = None
+    unanswered: str = ""
 
-    def standing_since(self, before: Iterable["Pair"]) -> "Pair":
-        """Return it with only those differences above harmless that an earlier comparison found too."""
-        places = self.left.place, self.right.place
-        found = [each for pair in before if (pair.left.place, pair.right.place) == places for each in pair.differences]
-        return attrs.evolve(self, differences=standing(found, self.differences, lambda each: each.place))
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """The directories of both."""
+        return self.left.place, self.right.place
+
+    @property
+    def severity(self) -> Severity:
+        """How serious the worst difference is. Records that differ in batches that do not are suspicious."""
+        is_odd = not self.differences and self.records is not None and bool(self.records.differences)
+        found = [*(each.severity for each in self.differences), *[Severity.SUSPICIOUS] * is_odd]
+        return max(found, default=Severity.HARMLESS)
+
+    @property
+    def first_record_offset(self) -> int | None:
+        """The first offset from which on records should be compared; None if there is none.
+
+        There is none if nothing but compaction makes batches differ, or if both logs have no offset in common.
+        """
+        kinds = {each.of.kind for each in self.differences}
+        if not kinds:
+            return first_differing_block(self.left, self.right)
+        if kinds == {DivergenceKind.COMPACTION} or DivergenceKind.APART in kinds:
+            return None
+        first = min(each.of.offset for each in self.differences)
+        return max(first, self.left.start_offset, self.right.start_offset)
+
+    def with_records(self) -> "Pair":
+        """Return it with the records that differ, if these should be compared."""
+        start = self.first_record_offset
+        if start is None:
+            return self
+        from raftlog.tools.diff.record_comparison import compare_records  # Only now: numpy comes with it.
+
+        try:
+            return attrs.evolve(self, records=compare_records(self.left, self.right, start))
+        except RaftLogError as error:
+            return attrs.evolve(self, unanswered=str(error))
+
+    def standing_since(self, before: Iterable["Pair"], changed: frozenset[Place]) -> "Pair":
+        """Return it with only those differences above harmless that an earlier comparison found too.
+
+        Args:
+            before: what was compared earlier, with records.
+            changed: directories that have changed since. Of these, nothing is said about records.
+        """
+        same = [pair for pair in before if pair.places == self.places]
+        found = [each for pair in same for each in pair.differences]
+        now = attrs.evolve(self, differences=standing(found, self.differences, lambda each: each.place))
+        if changed.isdisjoint(self.places) and same:
+            return attrs.evolve(now, records=same[0].records, unanswered=same[0].unanswered)
+        is_asked = bool(now.differences) and now.first_record_offset is not None
+        return attrs.evolve(now, unanswered=_CHANGED * is_asked)
 
 
 @attrs.frozen
@@ -120,17 +182,20 @@ def compare_twice(paths: Sequence[str], survey: SurveyFiles) -> Comparison:
         yield from once.values()
 
     def compare(look: Look) -> None:
-        compared.append(_comparison(paths, listings[-1], look))
+        found = _comparison(paths, listings[-1], look)
+        compared.append(attrs.evolve(found, pairs=[[pair.with_records() for pair in pairs] for pairs in found.pairs]))
 
     looks = look_twice(listed, survey, compare)
     problems = {found for listing in listings[0] for found in listing if isinstance(found, Finding)}
     failures = [problem for problem in looks.problems if problem not in problems]
     if not looks.changed:
         return attrs.evolve(compared[0], failures=failures)
-    compare(looks.last)
-    before, now = compared
+    before, now = compared[0], _comparison(paths, listings[-1], looks.last)
     earlier = before.pairs or [()] * len(now.pairs)
-    pairs = [[pair.standing_since(first) for pair in last] for first, last in zip(earlier, now.pairs, strict=False)]
+    pairs = [
+        [pair.standing_since(first, looks.changed) for pair in last]
+        for first, last in zip(earlier, now.pairs, strict=False)
+    ]
     return attrs.evolve(now, pairs=pairs)
 
 
