@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mirrors that are compared with their sources in another way than place by place, with the least to explain."""
 
+import itertools
 from typing import Any, Final
 
 from raftlog.tools.auditing.judgement import replica_rules
 from raftlog.tools.mirrors import offset_policies, pairing
 from raftlog.tools.mirrors.comparing import (
     alignment,
+    course,
     displaced,
     edits,
     lifetimes,
@@ -27,6 +29,7 @@ _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
 _VIEW: Final = "tests/tools/mirrors/comparing/test_log_view.py"
 _PARTS: Final = "tests/tools/mirrors/on_spark/test_spark_summer.py"
+_RESTARTS: Final = "tests/tools/mirrors/comparing/test_pair_restarts.py"
 _RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
 _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
 _REPLICAS_OF_VERB: Final = "tests/tools/mirrors/test_verify_replicas.py"
@@ -94,11 +97,33 @@ def _known_ones(left: Any, right: Any, *, is_start_free: bool, is_adjacent: bool
 
 
 def _always_compared(right: Any) -> Any:
-    def compare(self: Any, *arguments: Any, **options: Any) -> None:
+    def kept(self: Any, lifetimes: Any) -> Any:
         self._is_compared = True
-        right(self, *arguments, **options)
+        return right(self, lifetimes)
 
-    return compare
+    return kept
+
+
+def _of_one_task(right: Any) -> Any:
+    def passed_over(self: Any, syncs: Any) -> Any:
+        for _, group in itertools.groupby(syncs, lambda each: each.producer_id):
+            yield from right(self, list(group))
+
+    return passed_over
+
+
+def _lost_at_restart(right: Any) -> Any:
+    def told(self: Any, *arguments: Any) -> Any:
+        before, self._differences = self._differences, []
+        found = list(right(self, *arguments))
+        self._differences = before
+        return found
+
+    return told
+
+
+def _as_it_is(_self: Any, each: Any) -> Any:
+    return each
 
 
 def _all_of_target(right: Any) -> Any:
@@ -313,8 +338,43 @@ MUTANTS: Final = (
         "R-mirror-lag",
         "what comes after syncs whose records are all gone is not verified, and is not lag",
         "MirrorSourceTask",
-        swapped(pair._PairComparison, "_compare_lifetime", _always_compared),
-        (f"{_BAD}::test_a_log_above_all_syncs_is_not_verified",),
+        swapped(pair._PairComparison, "_from_first_here", _always_compared),
+        (f"{_RESTARTS}::test_a_log_above_all_syncs_whose_records_repeat_is_not_verified",),
+    ),
+    Mutant(
+        "R-mirror-begun",
+        "a task whose first syncs retention has left nothing of began before the next one",
+        "MirrorSourceTask",
+        instead(pair._PairComparison, "_starting_place", _none),
+        (f"{_RESTARTS}::test_retention_beside_a_restart_is_no_loss",),
+    ),
+    Mutant(
+        "R-mirror-passed-restart",
+        "what retention removed while no task ran was passed over",
+        "MirrorSourceTask",
+        swapped(pair._PairComparison, "_passed_over", _of_one_task),
+        (f"{_RESTARTS}::test_what_retention_removed_before_a_restart_is_passed_over",),
+    ),
+    Mutant(
+        "R-mirror-restart-end",
+        "what the last records of a task are instead has changed, and was not written by others",
+        "MirrorSourceTask",
+        swapped(pair._PairComparison, "_at_restart", _lost_at_restart),
+        (f"{_RESTARTS}::test_what_has_changed_before_a_restart_is_not_lost",),
+    ),
+    Mutant(
+        "R-mirror-one-start",
+        "where logs start, only one of them may have more",
+        "UnifiedLog",
+        instead(stretches._Telling, "_pair_at_start", _none),
+        (f"{_RESTARTS}::test_a_change_where_logs_start_is_told",),
+    ),
+    Mutant(
+        "R-mirror-older-copies",
+        "copies before the first sync that is left are of tasks whose syncs compaction has removed",
+        "LogCleaner",
+        instead(course.Course, "_as_copied", _as_it_is),
+        (f"{_RESTARTS}::test_copies_of_tasks_whose_syncs_are_gone_are_harmless",),
     ),
     Mutant(
         "R-mirror-one-sided",

@@ -12,9 +12,9 @@ import attrs
 from raftlog.invariants import present
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import MirrorFault, OffsetRange
-from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.lifetimes import Sync, edges_of
 from raftlog.tools.mirrors.comparing.log_view import SummedView
-from raftlog.tools.mirrors.comparing.pair import MadeAnew, PairResult, compare_pair, edges_of
+from raftlog.tools.mirrors.comparing.pair import MadeAnew, PairResult, compare_pair
 from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets, window_edges
 from raftlog.tools.mirrors.following import (
     ClusterTopics,

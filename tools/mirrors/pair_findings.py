@@ -212,7 +212,8 @@ class _Words:
 
     def _lost(self, each: MirrorDifference, source: str) -> str:
         where = f"{self._target} (offset {each.target.start})"
-        if each.source.offset_count == each.count:
+        if not each.is_open:
+            source = source if each.source.offset_count == each.count else f"{_records(each.count)} at {source}"
             return f"{source} {'is' if each.count == 1 else 'are'} missing in {where}"
         of = "one of the equal records" if each.count == 1 else f"{each.count} of the equal records"
         return f"{of} at {source} {'is' if each.count == 1 else 'are'} missing in {where}"

@@ -39,9 +39,14 @@ def told(logs: tuple[PartitionLog, PartitionLog], *found: MirrorDifference, **co
             "the mirror begins after offsets 0 to 4 of orders-0: 5 records were never mirrored",
         ),
         (
-            MirrorDifference(MirrorFault.LOST, TWO, OffsetRange(50, 52), 1),
+            MirrorDifference(MirrorFault.LOST, TWO, OffsetRange(50, 52), 1, is_open=True),
             "mirror.lost",
             "one of the equal records at offsets 50 to 52 of orders-0 is missing in A.orders-0 (offset 50)",
+        ),
+        (
+            MirrorDifference(MirrorFault.LOST, TWO, OffsetRange(50, 50), 2),
+            "mirror.lost",
+            "2 records at offsets 50 to 52 of orders-0 are missing in A.orders-0 (offset 50)",
         ),
         (
             MirrorDifference(MirrorFault.LOST, TWO, OffsetRange(50, 50), 3),

@@ -37,12 +37,14 @@ class CourseBounds:
         has_head: whether what is before its first sync belongs to it.
         mirrored_end: the offset in the source below which all was mirrored, by what Connect has stored; 0 if unknown.
         has_former: whether the target may have records of a former topic before those of the lifetime.
+        has_earlier: whether it has mirrored records that one of the logs does not have any more.
     """
 
     target_end: int
     has_head: bool = True
     mirrored_end: int = 0
     has_former: bool = False
+    has_earlier: bool = False
 
 
 @attrs.frozen
@@ -127,8 +129,10 @@ class Course:
         ours, theirs = self._source.count(source), self._target.count(target)
         count = min(ours, theirs)
         ranks = self._source.rank(source.end) - count, self._target.rank(target.end) - count
-        is_free = self._source.start_offset > 0 or self._bounds.has_former
-        ends = Ends(is_source_start_free=True, is_target_start_free=is_free)
+        is_free = (self._source.start_offset > 0 and theirs > ours) or self._bounds.has_former
+        is_earlier = self._target.start_offset > 0 or self._bounds.has_earlier or ours == theirs
+        has_one_start = is_earlier and not self._bounds.has_former
+        ends = Ends(is_source_start_free=True, is_target_start_free=is_free, has_one_start=has_one_start)
         is_equal = self._source.equals(ranks[0], self._target, ranks[1], count)
         is_equal = is_equal and (theirs <= ours or ends.is_target_start_free)
         yield _Section(source, target, None, ends, is_equal, count, ours - count)
@@ -193,7 +197,8 @@ class Course:
                 if isinstance(stretch, StretchResult):
                     continue
                 if stretch.ends.is_source_start_free:
-                    self._sections[0].left_over = found.left_over
+                    unread = self._source.count(stretch.source_place) - len(stretch.source)
+                    self._sections[0].left_over = unread + found.left_over
                 elif stretch.ends.is_source_end_free:
                     end = self._source.offset_after(stretch.source_place, len(stretch.source) - found.left_over)
         before = self._sections[0].left_over
@@ -204,9 +209,23 @@ class Course:
         if known:
             differences.append(MirrorDifference(MirrorFault.LATE_START, passed, OffsetRange(0, 0), known))
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
-        differences = list(with_displaced(differences, self._source, self._target))
+        differences = list(map(self._as_copied, with_displaced(differences, self._source, self._target)))
         source = OffsetRange(start, end)
         return CourseResult(tuple(differences), wrong, source, target, before, compared, unverifiable, tuple(places))
+
+    def _as_copied(self, each: MirrorDifference) -> MirrorDifference:
+        """Return a difference; as harmless, if before the first sync a task may have mirrored again, as it does."""
+        head = self._sections[0]
+        is_before = head.sync is None and each.target.start < head.target.end
+        if not (is_before and each.is_exact and each.kind in {MirrorFault.DUPLICATE, MirrorFault.FOREIGN}):
+            return each
+        first, other, count = self._source.rank(each.source.start), self._target.rank(each.target.start), each.count
+        is_there = first + count <= self._source.rank(self._source.end_offset)
+        if not (is_there and self._source.equals(first, self._target, other, count)):
+            return each
+        ends = self._source.offset_at(first + count - 1) + 1, self._target.offset_at(other + count - 1) + 1
+        places = OffsetRange(each.source.start, ends[0]), OffsetRange(each.target.start, ends[1])
+        return MirrorDifference(MirrorFault.COPIED_AGAIN, *places, count)
 
     def _equal_places(self, section: _Section) -> PlaceRun:
         """Return the places of the records of a section that is equal."""
@@ -286,8 +305,12 @@ class Course:
         if stretch.ends.is_source_end_free:
             return found if more <= 0 else tell_coarsely(stretch, more)
         rest = self._source.count(stretch.source_place) - len(stretch.source)
-        if rest <= 0 or stretch.ends.is_source_start_free:
+        if rest <= 0:
             return found
+        if stretch.ends.is_source_start_free:  # What was not read is left over.
+            kind = MirrorFault.FOREIGN if more > rest else MirrorFault.CHANGED
+            whole = MirrorDifference(kind, stretch.source_place, stretch.target_place, is_exact=False)
+            return attrs.evolve(found, differences=(*found.differences, whole))
         return attrs.evolve(tell_coarsely(stretch, more), unverifiable=len(stretch.source) + rest)
 
     def _stretch(self, source: OffsetRange, target: OffsetRange, syncs: Sequence[Sync], ends: Ends) -> MirrorStretch:

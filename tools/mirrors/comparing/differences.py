@@ -68,6 +68,7 @@ class MirrorDifference:
         is_exact: whether the records were told apart one by one. Otherwise there are so many differences in the
             ranges that ``count`` is the least that are meant.
         sync: the offset of the offset sync that it is about, in the topic of the syncs; -1 if it is about none.
+        is_open: for ``LOST``, whether equal records are beside them, so that it is open which ones are lost.
         why: what is wrong with the sync, for ``BAD_SYNC``.
         by_one_task: for ``COPIED_AGAIN``, whether the task that had mirrored the records mirrored them again.
     """
@@ -78,5 +79,6 @@ class MirrorDifference:
     count: int = 1
     is_exact: bool = True
     sync: int = -1
+    is_open: bool = False
     why: str = ""
     by_one_task: bool = False

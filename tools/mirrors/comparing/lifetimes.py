@@ -12,8 +12,10 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import attrs
+import numpy as np
 
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
+from raftlog.tools.mirrors.comparing.rows import Int64s
 
 
 @attrs.frozen
@@ -63,6 +65,18 @@ class Lifetime:
     def last(self) -> Sync:
         """The last sync."""
         return self.syncs[-1]
+
+    @property
+    def start(self) -> int:
+        """The offset in the target from which on it has mirrored, as far as is known."""
+        begin = [] if self.begin is None else [self.begin]
+        return min(each.downstream for each in (*begin, *self.syncs[:1]))
+
+
+def edges_of(syncs: Sequence[Sync], mirrored_end: int = 0) -> tuple[Int64s, Int64s]:
+    """Return the offsets at which blocks of a source, and of its target, should end for their comparison."""
+    upstream = np.array(sorted({each.upstream for each in syncs} | {mirrored_end}), np.int64)
+    return upstream, np.array(sorted({each.downstream for each in syncs}), np.int64)
 
 
 def find_lifetimes(

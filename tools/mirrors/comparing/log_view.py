@@ -103,7 +103,7 @@ class SummedView:
         """Return at which offsets there is a record."""
         blocks = self._blocks.ends.searchsorted(offsets, side="right")
         starts = np.append(self._blocks.starts, np.iinfo(np.int64).max)[blocks]
-        found = starts == offsets  # SummedBlocks begin with a record.
+        found = (starts == offsets) & (blocks < len(self._blocks))  # Blocks begin with a record.
         for at in np.flatnonzero(starts < offsets).tolist():
             block = int(blocks[at])
             found[at] = self._is_dense(block) or offsets[at] in self._block(block).offsets

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
+import numpy as np
 
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS, find_edits
 from raftlog.tools.mirrors.comparing.log_view import SummedView
-from raftlog.tools.mirrors.comparing.rows import numbered
+from raftlog.tools.mirrors.comparing.rows import UNKNOWN, numbered
 
 MOST_ROWS: Final = 1 << 20
 """So many records of each log are told apart at a time."""
@@ -18,6 +19,10 @@ _WINDOW: Final = 1 << 15
 _RUN: Final = 256
 """So many records in a row that are equal are such a place. As many are told apart with what differs beside them."""
 _MOST_PARTS: Final = 4096
+_SKIPPED: Final = (0, _RUN, 4 * _RUN)
+"""The first records of a log may have faults: so many are passed to see where two logs begin alike."""
+_MOST_PLACES: Final = 8
+"""So many of the first records of a log are looked for in the other one, and so many must be there in a row."""
 
 
 @attrs.frozen
@@ -154,11 +159,76 @@ def common_start(
     ours, theirs = source.count(places[0]), target.count(places[1])
     first, other = source.rank(places[0].start), target.rank(places[1].start)
     more = max(0, theirs - ours) if source.start_offset else 0
-    count = min(ours, theirs - more, _RUN)
-    for shift in sorted(range(-MOST_EDITS, MOST_EDITS + 1), key=abs) if count > 0 else ():
-        at = first + max(0, ours - theirs) + shift
-        if first <= at <= first + ours - count and source.equals(at, target, other + more, count):
-            before = min(at - first, more)
-            before = before if source.equals(at - before, target, other + more - before, before) else 0
-            return source.offset_at(at - before), target.offset_at(other + more - before)
+    for skipped in _SKIPPED:
+        count = min(ours, theirs - more, skipped + _RUN) - skipped
+        for shift in sorted(range(-MOST_EDITS, MOST_EDITS + 1), key=abs) if count > 0 else ():
+            at = first + max(0, ours - theirs) + shift
+            is_inside = first <= at <= first + ours - count - skipped
+            if is_inside and source.equals(at + skipped, target, other + more + skipped, count):
+                before = min(at - first, more)
+                before = before if source.equals(at - before, target, other + more - before, before) else 0
+                return source.offset_at(at - before), target.offset_at(other + more - before)
+    return None
+
+
+def starting_place(
+    source: SummedView, target: SummedView, sync: tuple[int, int], target_end: int
+) -> tuple[int, int] | None:
+    """Return where a task went on that has mirrored a record which is gone, as the offsets of one that is there.
+
+    That is one of the first records of the log which has lost the one of the sync. By its contents it is found in the
+    other log, if these are not repeated, and those of the next records are there, too.
+
+    Args:
+        source: the source.
+        target: the target.
+        sync: the offsets of a record that the source, or the target, does not have any more.
+        target_end: where the task has ended in the target, exclusive.
+    """
+    (at, place), source_end = sync, source.end_offset
+    if at < source.start_offset:
+        records = OffsetRange(source.start_offset, source_end)
+        found = _first_record_in(source, at, records, target, place, target_end)
+        if found is not None:
+            return found
+    if place >= target.start_offset:
+        return None
+    records = OffsetRange(target.start_offset, target_end)
+    found = _first_record_in(target, place, records, source, at, source_end)
+    return None if found is None else (found[1], found[0])
+
+
+def _first_record_in(
+    mine: SummedView, at: int, records: OffsetRange, other: SummedView, place: int, end: int
+) -> tuple[int, int] | None:
+    """Return the offset of one of the first records of a log, and that of the same one in another log.
+
+    Args:
+        mine: the log.
+        at: an offset before its start.
+        records: the offsets that the record may have.
+        other: the other log.
+        place: the offset in it of the record that was there.
+        end: the offset in it before which the record must be.
+    """
+    firsts = mine.first_rows(records, _RUN)
+    firsts = firsts.where(firsts.flags & UNKNOWN == 0)
+    if not len(firsts):
+        return None
+    low, high = other.rank(place), other.rank(end)
+    last = int(firsts.offsets[:_MOST_PLACES][-1])
+    after = min(high, low + last - at + 1)  # Not each offset between has had a record.
+    first = max(low, after - _WINDOW)
+    if first >= after:
+        return None
+    rows = other.first_rows(OffsetRange(other.offset_at(first), other.end_offset), after - first)
+    numbers, others = numbered(firsts, rows)
+    for index, offset in enumerate(firsts.offsets[:_MOST_PLACES].tolist()):
+        places = np.flatnonzero(others == numbers[index])
+        if len(places) != 1 or np.count_nonzero(numbers == numbers[index]) > 1:
+            continue
+        rank, there = mine.rank(offset), first + int(places[0])
+        count = min(_MOST_PLACES, mine.rank(records.end) - rank, high - there)
+        if mine.equals(rank, other, there, count):
+            return offset, int(rows.offsets[places[0]])
     return None

@@ -17,9 +17,8 @@ from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseR
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
 from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
-from raftlog.tools.mirrors.comparing.long_stretches import equal_count, equal_tail_count
+from raftlog.tools.mirrors.comparing.long_stretches import equal_count, equal_tail_count, starting_place
 from raftlog.tools.mirrors.comparing.place_runs import PlaceRun
-from raftlog.tools.mirrors.comparing.rows import Int64s
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
@@ -97,12 +96,6 @@ class PairResult:
         return self.equal_anchors + self.unverifiable_anchors + self.wrong_anchors
 
 
-def edges_of(syncs: Sequence[Sync], mirrored_end: int = 0) -> tuple[Int64s, Int64s]:
-    """Return the offsets at which blocks of a source, and of its target, should end for their comparison."""
-    upstream = np.array(sorted({each.upstream for each in syncs} | {mirrored_end}), np.int64)
-    return upstream, np.array(sorted({each.downstream for each in syncs}), np.int64)
-
-
 def compare_pair(
     source: SummedLog,
     target: SummedLog,
@@ -154,19 +147,20 @@ class _PairComparison:
         self._differences += bad
         self._wrong = len(bad)
         self._counts = PairCounts()
+        self._has_earlier = False  # Whether records of former lifetimes are gone.
         self._is_compared = False  # Until a lifetime has a sync of which neither log has lost the record.
         self._frontier = self._source.start_offset
         """The offset after the last record of the source that a lifetime has mirrored."""
 
     def result(self, *, has_older: bool) -> PairResult:
         valid = self._with_begins(self._of_these_topics())
+        self._differences += self._passed_over([sync for each in valid for sync in each.syncs])
+        valid = self._from_first_here(valid)
         if has_older and valid and not any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences):
             self._differences += self._before_source(valid[0])
         for number, lifetime in enumerate(valid):
             is_last = number == len(valid) - 1
-            end = (
-                self._target.end_offset if is_last else (valid[number + 1].begin or valid[number + 1].first).downstream
-            )
+            end = self._target.end_offset if is_last else valid[number + 1].start
             self._compare_lifetime(lifetime, end, is_first=number == 0, is_last=is_last)
         lost = sum(each.count for each in self._differences if each.kind is MirrorFault.LOST)
         self._differences = [each for each in self._differences if not self._was_shortened(each, lost)]
@@ -185,34 +179,90 @@ class _PairComparison:
         )
 
     def _with_begins(self, lifetimes: Sequence[Lifetime]) -> list[Lifetime]:
-        """Return lifetimes, where those that have mirrored records before their first sync have a begin."""
-        found = list(self._with_former(lifetimes[0])) if lifetimes else []
-        for before, each in itertools.pairwise(lifetimes):
-            found.append(attrs.evolve(each, begin=self._begin(before.last, each.first)))
+        """Return lifetimes, where those that have mirrored records before their first sync that is here have a begin.
+
+        The record of an earlier sync may be gone, since retention has removed it on one side.
+        """
+        found: list[Lifetime] = []
+        for number, each in enumerate(lifetimes):
+            end = min([self._target.end_offset, *(later.first.downstream for later in lifetimes[number + 1 :][:1])])
+            here = self._named(each)
+            gone = [sync for sync in each.syncs if not self._is_here(sync)]
+            before = self._named(found[-1]) if found else []
+            begin = None
+            if gone and (before or not here):
+                begin = self._starting_place(gone[-1], here[0].downstream if here else end)
+            elif before:
+                begin = self._begin(self._as_read, before[-1], here[0])
+            elif not found and not gone:
+                *former, each = self._with_former(each)
+                found += former
+                begin = each.begin
+            found.append(attrs.evolve(each, begin=begin))
         return found
+
+    def _named(self, lifetime: Lifetime) -> list[Sync]:
+        """Return where a lifetime begins, if that is known, and its syncs whose records are there on both sides."""
+        syncs = [each for each in lifetime.syncs if self._is_here(each)]
+        return syncs if lifetime.begin is None else [lifetime.begin, *syncs]
+
+    def _from_first_here(self, lifetimes: Sequence[Lifetime]) -> list[Lifetime]:
+        """Return lifetimes from the first one on of which neither log has lost all records."""
+        left = list(itertools.dropwhile(lambda each: not self._named(each), lifetimes))
+        self._has_earlier = len(left) < len(lifetimes)
+        self._unverifiable += sum(len(each.syncs) for each in lifetimes[: len(lifetimes) - len(left)])
+        return left
+
+    def _starting_place(self, gone: Sync, target_end: int) -> Sync | None:
+        """Return where a task went on after a sync of which a record is gone."""
+        view = self._committed if self._reads_committed is None else self._as_read
+        found = starting_place(view, self._target, (gone.upstream, gone.downstream), target_end)
+        return None if found is None else attrs.evolve(gone, upstream=found[0], downstream=found[1])
 
     def _with_former(self, lifetime: Lifetime) -> Iterator[Lifetime]:
         """Yield the first lifetime, after one of which no sync is left if that explains all that is before it."""
-        first, source, target = lifetime.first, self._as_read, self._target
-        ours, theirs = source.rank(first.upstream), target.rank(first.downstream)
-        if theirs > ours and source.start_offset == target.start_offset == 0 and self._holds(first):
-            former = attrs.evolve(
-                first,
-                upstream=source.offset_after(OffsetRange(0, first.upstream), 0),
-                downstream=target.offset_after(OffsetRange(0, first.downstream), 0),
-            )
-            begin = self._begin(former, first)
-            count = target.rank(first.downstream if begin is None else begin.downstream)
-            if 0 < count <= source.rank(source.end_offset) and source.equals(0, target, 0, count):
+        first = lifetime.first
+        views = [self._as_read, *[self._committed] * (self._reads_committed is None and self._committed.is_committed)]
+        for view in views if self._holds(first) else ():
+            former = self._former_start(view, first)
+            begin = None if former is None else self._begin(view, former, first)
+            if former is not None and self._is_copied(view, former, first if begin is None else begin):
                 yield Lifetime((), begin=former)
                 lifetime = attrs.evolve(lifetime, begin=begin)
+                break
         yield lifetime
 
-    def _begin(self, last: Sync, first: Sync) -> Sync | None:
-        """Return where a lifetime began, if that was before its first sync; by the last sync before it."""
-        if not self._is_here(last):
+    def _is_copied(self, source: SummedView, former: Sync, begin: Sync) -> bool:
+        """Whether a former task has mirrored all from a place on up to where the next one begins, and that again."""
+        rank, start = source.rank(former.upstream), self._target.rank(former.downstream)
+        count = self._target.rank(begin.downstream) - start
+        is_inside = 0 < count <= source.rank(source.end_offset) - rank and source.rank(begin.upstream) <= rank + count
+        return is_inside and source.equals(rank, self._target, start, count)
+
+    def _former_start(self, source: SummedView, first: Sync) -> Sync | None:
+        """Return where a former task began, as far as both logs have it; None if the first sync needs none."""
+        target = self._target
+        ours, theirs = source.rank(first.upstream), target.rank(first.downstream)
+        count = min(ours, theirs)
+        if source.start_offset == target.start_offset == 0:
+            if theirs <= ours:
+                return None
+            places = source.offset_after(OffsetRange(0, first.upstream), 0), target.offset_at(0)
+            return attrs.evolve(first, upstream=places[0], downstream=places[1])
+        if not count or source.equals(ours - count, target, theirs - count, count):
             return None
-        source, target = self._as_read, self._target
+        for mine, other, end in ((source, target, first.downstream), (target, source, source.end_offset)):
+            here = mine.offset_at(0)
+            digests = mine.first_rows(OffsetRange(here, mine.end_offset), 1).digests
+            (there,) = other.first_offsets(list(digests), end) if mine.start_offset else (None,)
+            if there is not None:
+                upstream, downstream = (here, there) if mine is source else (there, here)
+                return attrs.evolve(first, upstream=upstream, downstream=downstream)
+        return None
+
+    def _begin(self, source: SummedView, last: Sync, first: Sync) -> Sync | None:
+        """Return where a lifetime began, if that was before its first sync; by the last sync before it."""
+        target = self._target
         at, other, end = source.rank(last.upstream), target.rank(last.downstream), target.rank(first.downstream)
         most = min(source.rank(source.end_offset) - at, end - other)
         rest = end - other - equal_count(source, at, target, other, most)
@@ -270,7 +320,7 @@ class _PairComparison:
     def _before_source(self, first: Lifetime) -> Iterator[MirrorDifference]:
         """Yield what a target has of a former source, by how many more records than the source it has before a sync."""
         sync = next((each for each in first.syncs if not self._is_here(each) or self._holds(each)), None)
-        if sync is None or first.begin is not None:
+        if sync is None or (first.begin is not None and self._is_here(sync)):
             return
         source, target = self._source, self._target
         count = target.rank(sync.downstream) - source.rank(sync.upstream) - min(sync.upstream, source.start_offset)
@@ -318,12 +368,22 @@ class _PairComparison:
         if not former or not later:
             return bool(later) and not each.is_restart and not former
         step, later_step = -(-len(former) // _SAMPLE), -(-len(later) // _SAMPLE)
-        return not any(map(self._holds, former[::step])) and any(map(self._holds, later[::later_step]))
+        return not any(map(self._is_near, former[::step])) and any(map(self._holds, later[::later_step]))
+
+    def _is_near(self, sync: Sync) -> bool:
+        """Whether the records of a sync, or those beside them, are equal: one that has changed shows nothing."""
+        ranks = self._source.rank(sync.upstream), self._target.rank(sync.downstream)
+        ends = self._source.rank(self._source.end_offset), self._target.rank(self._target.end_offset)
+        beside = [(ranks[0] + step, ranks[1] + step) for step in (-1, 0, 1)]
+        inside = [each for each in beside if min(each) >= 0 and each[0] < ends[0] and each[1] < ends[1]]
+        return any(self._source.equals(rank, self._target, other, 1) for rank, other in inside)
 
     def _is_here(self, sync: Sync) -> bool:
         return sync.upstream >= self._source.start_offset and sync.downstream >= self._target.start_offset
 
     def _holds(self, sync: Sync) -> bool:
+        if sync.upstream >= self._source.end_offset or sync.downstream >= self._target.end_offset:
+            return False
         bounds = (np.array([at, at + 1], np.int64) for at in (sync.upstream, sync.downstream))
         are_equal, _ = self._source.equal_windows(next(bounds), self._target, next(bounds))
         return bool(are_equal[0])
@@ -331,16 +391,18 @@ class _PairComparison:
     # One lifetime
 
     def _compare_lifetime(self, lifetime: Lifetime, target_end: int, *, is_first: bool, is_last: bool) -> None:
-        self._differences += self._passed_over(lifetime)
         syncs = [each for each in lifetime.syncs if self._is_here(each)]
         self._unverifiable += len(lifetime.syncs) - len(syncs)
-        named = [*([lifetime.begin] if lifetime.begin else []), *syncs]
+        named = self._named(lifetime)
         if not named:
             return
         self._is_compared = True
         has_former = any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences)
         mirrored_end = self._mirrored_end if is_last else 0
-        bounds = CourseBounds(target_end, has_head=is_first, mirrored_end=mirrored_end, has_former=has_former)
+        has_earlier = len(syncs) < len(lifetime.syncs)
+        has_former |= is_first and self._has_earlier and not has_earlier
+        has_earlier |= self._has_earlier
+        bounds = CourseBounds(target_end, is_first, mirrored_end, has_former, has_earlier)
         view = self._as_read
         course = Course(view, self._target, named, bounds)
         result = course.result()
@@ -350,7 +412,6 @@ class _PairComparison:
             if _faults(committed) < _faults(result):
                 view, course, result = self._committed, other, committed
         begins_anew = any(each.kind is MirrorFault.TARGET_SHRUNK for each in self._differences)
-        has_earlier = len(syncs) < len(lifetime.syncs)
         for each in result.differences:
             if each.kind is not MirrorFault.LATE_START:
                 self._differences.append(each)
@@ -361,14 +422,14 @@ class _PairComparison:
         self._equal += len(syncs) - result.wrong
         self._count(view, course, result, is_first=is_first, is_restart=lifetime.is_restart)
 
-    def _passed_over(self, lifetime: Lifetime) -> Iterator[MirrorDifference]:
-        """Yield what a task has passed over, of records that the source does not have any more.
+    def _passed_over(self, syncs: Sequence[Sync]) -> Iterator[MirrorDifference]:
+        """Yield what tasks have passed over, of records that the source does not have any more.
 
         Both syncs beside it are known, and the first one is below the log start. Control records are passed over, too;
         each is of a transaction that has a record. So there are no more of them than there are records mirrored. If
-        the task reads committed, aborted records may explain more.
+        the tasks read committed, aborted records may explain more.
         """
-        for before, after in itertools.pairwise(lifetime.syncs):
+        for before, after in itertools.pairwise(syncs):
             mirrored = after.downstream - before.downstream
             passed = after.upstream - before.upstream - mirrored
             if before.upstream < self._source.start_offset and passed > mirrored:
@@ -381,24 +442,57 @@ class _PairComparison:
     ) -> None:
         """Count what a lifetime has mirrored, and tell what it has mirrored again, or has skipped."""
         start = result.source.start
-        left_out = OffsetRange(self._frontier if is_first else max(start, self._frontier), result.source.end)
+        left_out = OffsetRange(self._frontier, result.source.end)
         if is_first:
             self._counts += PairCounts(unverifiable=result.before)
             self._frontier = start
         again = OffsetRange(start, min(self._frontier, result.source.end))
-        copies = view.count(again)
+        copies, counted = view.known_count(again), view.count(again)
         if copies:
             target = OffsetRange(result.target.start, course.target_offset_after(copies))
             copied = MirrorDifference(MirrorFault.COPIED_AGAIN, again, target, copies, by_one_task=not is_restart)
             self._differences.append(copied)
         skipped = OffsetRange(self._frontier, start)
-        lost = view.count(skipped)
-        if lost:
-            target = OffsetRange(result.target.start, result.target.start)
-            self._differences.append(MirrorDifference(MirrorFault.LOST, skipped, target, lost))
-        aborted = self._source.count(left_out) - view.count(left_out)
-        self._counts += PairCounts(result.compared - copies + lost, result.unverifiable, aborted=aborted)
+        due = self._committed if self._reads_committed is None else view  # Aborted ones may have been left out.
+        lost = due.known_count(skipped)
+        restarted = list(self._at_restart(due, skipped, result.target.start))
+        self._differences += restarted
+        aborted = self._source.count(left_out) - view.count(left_out) + view.count(skipped) - due.count(skipped)
+        counted_known = min(copies, result.compared)
+        compared = result.compared - counted_known + lost
+        unverifiable = result.unverifiable - (counted - counted_known) + due.count(skipped) - lost
+        self._counts += PairCounts(compared, unverifiable, aborted=aborted)
         self._frontier = max(self._frontier, result.source.end)
+
+    def _at_restart(self, view: SummedView, skipped: OffsetRange, start: int) -> Iterator[MirrorDifference]:
+        """Yield what a restart has skipped. What the target has instead has changed, and was not written by others.
+
+        Args:
+            view: the source as the task reads it.
+            skipped: its offsets of which no task has mirrored a record.
+            start: the offset in the target at which the task has gone on.
+        """
+        lost = view.known_count(skipped)
+        ends = [each for each in self._differences if each.kind is MirrorFault.WRITTEN_TO and each.target.end == start]
+        for written in (each for each in ends if lost and each.is_exact):
+            count = min(lost, written.count)
+            source = OffsetRange(skipped.start, view.offset_after(skipped, count))
+            target = OffsetRange(written.target.start, self._target.offset_after(written.target, count))
+            self._differences = [
+                each
+                for each in self._differences
+                if each is not written
+                and not (each.kind is MirrorFault.WRONG_ANCHOR and target.start <= each.target.start < target.end)
+            ]
+            yield MirrorDifference(MirrorFault.CHANGED, source, target, count)
+            if count < written.count:
+                place = OffsetRange(source.end, source.end)
+                yield attrs.evolve(
+                    written, source=place, target=OffsetRange(target.end, start), count=written.count - count
+                )
+            skipped, lost = OffsetRange(source.end, skipped.end), lost - count
+        if lost:
+            yield MirrorDifference(MirrorFault.LOST, skipped, OffsetRange(start, start), lost)
 
 
 def _faults(result: CourseResult) -> int:

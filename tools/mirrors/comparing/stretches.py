@@ -24,11 +24,13 @@ class Ends:
     Attributes:
         is_source_start_free: whether the source may have records before the first one that was mirrored.
         is_target_start_free: whether the target may have records of which the source has lost the same ones, before.
+        has_one_start: whether at a free start only one of both logs may have more: all that both have was mirrored.
         mirrored_end: the source may have records at its end that were not mirrored, from this offset on. Not both.
     """
 
     is_source_start_free: bool = False
     is_target_start_free: bool = False
+    has_one_start: bool = False
     mirrored_end: int = _NEVER
 
     @property
@@ -121,13 +123,13 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
         for each in wrong
         if not any(_explains(other, each) for other in differences) and not _was_moved(stretch, each, found)
     ]
-    unknown = _unverifiable(stretch, found, told.first_left_over)
+    unknown = _unverifiable(stretch, found, told.start, told.first_left_over)
     return StretchResult(
         tuple(sorted(differences, key=lambda each: (each.source, each.target))),
         len(wrong),
-        told.first_left_over - found.start - unknown,
+        told.first_left_over - told.start - unknown,
         unknown,
-        len(left) - told.first_left_over + found.start,
+        len(left) - told.first_left_over + told.start,
         _kept_places(stretch, found),
     )
 
@@ -138,7 +140,8 @@ def _joined(differences: Iterable[MirrorDifference]) -> Iterator[MirrorDifferenc
     for each in differences:
         if last is not None and last.kind is each.kind is MirrorFault.LOST and _are_adjacent(last, each):
             source = OffsetRange(last.source.start, each.source.end)
-            last = attrs.evolve(each, source=source, count=last.count + each.count)
+            is_open = last.is_open or each.is_open
+            last = attrs.evolve(each, source=source, count=last.count + each.count, is_open=is_open)
             continue
         if last is not None:
             yield last
@@ -210,18 +213,19 @@ def _was_moved(stretch: MirrorStretch, sync: Sync, found: Alignment) -> bool:
     return moved != 0 and stretch.target_offset(other) - sync.downstream == moved
 
 
-def _unverifiable(stretch: MirrorStretch, found: Alignment, end: int) -> int:
+def _unverifiable(stretch: MirrorStretch, found: Alignment, start: int, end: int) -> int:
     """Return how many records of the source are unknown, or have an unknown one of the target in their place."""
     is_unknown = stretch.source.flags & UNKNOWN != 0
     is_kept = found.partners >= 0
     is_unknown[is_kept] |= stretch.target.flags[found.partners[is_kept]] & UNKNOWN != 0
-    return int(is_unknown[found.start : end].sum())
+    return int(is_unknown[start:end].sum())
 
 
 class _Telling:
     """Names what the edits of an alignment mean.
 
     Attributes:
+        start: index of the first record of the source that is not left over at the free start.
         first_left_over: index of the first record of the source that is left over at the free end.
     """
 
@@ -229,7 +233,7 @@ class _Telling:
         self, stretch: MirrorStretch, left: Int64s, right: Int64s, found: Alignment, fixed: Collection[int]
     ) -> None:
         self._stretch, self._left, self._right, self._found, self._fixed = stretch, left, right, found, fixed
-        self.first_left_over = found.end
+        self.start, self.first_left_over = found.start, found.end
 
     def differences(self) -> list[MirrorDifference]:
         """Return them all, in no order."""
@@ -243,8 +247,8 @@ class _Telling:
             end = int(self._stretch.source.offsets.searchsorted(self._stretch.ends.mirrored_end))
             self.first_left_over = max(self._found.end, end)
             gone[-1] += self._known(self._left, self._found.end, self.first_left_over)
-        if self._stretch.ends.is_target_start_free and come and self._found.edits[0].right_start == 0:
-            come[0] = come[0][len(come[0]) - len(gone[0]) :]
+        if come and self._found.edits[:1] and self._found.edits[0].right_start == 0:
+            self._pair_at_start(gone, come)
         moved = self._moved(itertools.chain.from_iterable(gone), itertools.chain.from_iterable(come))
         told = [self._difference(MirrorFault.REORDERED, at, other) for at, other in moved.items()]
         is_moved = frozenset(moved.values())
@@ -256,6 +260,16 @@ class _Telling:
                 right = right[: len(left)]
             told += self._replaced(left, right)
         return told
+
+    def _pair_at_start(self, gone: list[list[int]], come: list[list[int]]) -> None:
+        """Take what one log alone may have at a free start from what is told."""
+        ends = self._stretch.ends
+        more = max(0, len(come[0]) - len(gone[0]))
+        if ends.is_target_start_free:
+            come[0] = come[0][more:]
+        if ends.has_one_start:
+            self.start = max(0, self._found.start - more)
+            gone[0] = self._known(self._left, self.start, self._found.start) + gone[0]
 
     @staticmethod
     def _known(numbers: Int64s, first: int, last: int) -> list[int]:
@@ -302,7 +316,8 @@ class _Telling:
             end += 1
         source = OffsetRange(self._stretch.source_offset(start), self._stretch.source_offset(end - 1) + 1)
         target = OffsetRange(*(self._stretch.target_offset(self._place_of(at)) for at in (start, end)))
-        return MirrorDifference(MirrorFault.LOST, source, target, last - first)
+        is_open = (start, end) != (first, last)
+        return MirrorDifference(MirrorFault.LOST, source, target, last - first, is_open=is_open)
 
     def _is_kept(self, at: int) -> bool:
         return bool(self._found.partners[at] >= 0) and bool(self._left[at] >= 0)

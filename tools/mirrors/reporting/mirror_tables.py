@@ -5,7 +5,7 @@ import contextlib
 import datetime
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -22,6 +22,9 @@ from raftlog.tools.mirrors.pairing import MirrorPair
 from raftlog.tools.mirrors.reporting.mirror_columns import OF_MIRRORS
 from raftlog.tools.mirrors.reporting.mirror_page import mirror_page
 from raftlog.tools.terminal.standard_error import unicode_text
+
+_GREATEST: Final = (1 << 63) - 1
+"""The greatest offset of a column: an end after it, of a sync that names it, is told as that."""
 
 
 @contextlib.contextmanager
@@ -121,7 +124,8 @@ def _pair_row(report: PairReport) -> Row:
 def _finding_row(each: PairFinding) -> Row:
     places: dict[str, Any] = {}
     for side, place in (("source", each.source), ("target", each.target)):
-        places |= {f"{side}_start_offset": place and place.start, f"{side}_end_offset": place and place.end}
+        end = None if place is None else min(place.end, _GREATEST)
+        places |= {f"{side}_start_offset": place and place.start, f"{side}_end_offset": end}
     return _about(each) | _pair(each.pair) | places
 
 

@@ -4,10 +4,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.lifetimes import Sync, edges_of
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES, LogSums, Ranges, SummedBlocks, sum_rows
 from raftlog.tools.mirrors.comparing.log_view import SummedLog
-from raftlog.tools.mirrors.comparing.pair import PairResult, compare_pair, edges_of
+from raftlog.tools.mirrors.comparing.pair import PairResult, compare_pair
 from raftlog.tools.mirrors.comparing.rows import UNKNOWN, DigestRows, Int64s, RowReader
 
 

@@ -6,8 +6,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.tools.mirrors.comparing.lifetimes import edges_of
 from raftlog.tools.mirrors.comparing.log_view import SummedLog
-from raftlog.tools.mirrors.comparing.pair import compare_pair, edges_of
+from raftlog.tools.mirrors.comparing.pair import compare_pair
 from raftlog.tools.mirrors.following import MirroredRecord
 from raftlog.tools.mirrors.reading.mirrored_places import MirroredPlaces
 from tests.tools.mirrors.comparing.made_mirrors import Entry, MemoryLog, Task, made_source

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,7 +15,7 @@ from raftlog.tools.catalogue.audit_columns import schema_of
 from raftlog.tools.mirrors.reporting.mirror_columns import COLUMNS
 from tests.checkout import ROOT
 from tests.tools.console import run
-from tests.tools.mirrors.changed_mirror import MIRROR
+from tests.tools.mirrors.changed_mirror import MIRROR, copied, move_syncs
 from tests.tools.mirrors.reporting.faulty_mirrors import faulty_mirror
 from tests.tools.mirrors.verb_runs import refused
 
@@ -97,3 +98,15 @@ def test_results_are_not_written_elsewhere(name: str, tmp_path: Path) -> None:
     arguments = SOUND if name == "out" else ("--source", str(tmp_path / "out"), "--target", SOUND[3])
     line = refused(*arguments, "--out", tmp_path / "out" if name == "out" else tmp_path / "out/results")
     assert str(tmp_path / "out") in line
+
+
+def test_a_sync_at_the_end_of_int64_is_a_row(tmp_path: Path) -> None:
+    """A sync may name any offset: the end of its place is no number of a column, and is told as the greatest one."""
+    source, target = copied(tmp_path)
+    greatest = (1 << 63) - 1
+    move_syncs(source, "tx.orders", lambda sync: attrs.evolve(sync, upstream_offset=greatest))
+    outcome = run("verify-mirror", "--source", source, "--target", target, "--out", tmp_path / "out")
+    assert outcome.exit_code == 2
+    ends = [row["source_end_offset"] for row in rows(tmp_path / "out", "findings") if row["rule"] == "mirror.sync"]
+    assert ends
+    assert set(ends) == {greatest}

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Restarts of a task, whose syncs retention and compaction have left in part: what is sound, and what is not."""
+
+import random
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.tools.mirrors.comparing import course, long_stretches
+from raftlog.tools.mirrors.comparing.differences import MirrorFault as Kind
+from raftlog.tools.mirrors.comparing.differences import OffsetRange
+from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.pair import MadeAnew
+from tests.tools.mirrors.comparing.made_histories import History, cut, made_history, numbered_source
+from tests.tools.mirrors.comparing.made_mirrors import UNREADABLE, Entry, MemoryLog, Task
+
+SEEDS = st.integers(0, 1 << 32)
+SIZE = 200
+END = (1 << 63) - 1
+
+
+def restarted(
+    end: int = 100, back: int = 0, *, skipped: int = 0, lag_max: int = 10, source: MemoryLog | None = None
+) -> History:
+    """A mirror of 200 records whose task was restarted after some, and then went back, or skipped some."""
+    source = source or numbered_source(SIZE)
+    task = Task(lag_max=lag_max)
+    task.mirror(source.entries[:end])
+    task.restart()
+    task.mirror(source.entries[end - back + skipped :])
+    origins = [*range(end), *range(end - back + skipped, SIZE)]
+    return History(source, task.log(), tuple(task.syncs), origins, reads_committed=False, mirrored_end=SIZE)
+
+
+def kinds(history: History) -> list[Kind]:
+    """Kinds of what is found."""
+    return [each.kind for each in history.compared().differences]
+
+
+@given(SEEDS, st.booleans())
+def test_restarts_and_retention_are_no_faults(seed: int, is_level_known: bool) -> None:
+    """Whatever logs and syncs are left: records may be there again, or aborted ones left out, and nothing else."""
+    history = made_history(random.Random(seed))
+    if not history.syncs:
+        return
+    level = history.reads_committed if is_level_known else None
+    found = history.compared(reads_committed=level)
+    allowed = {Kind.COPIED_AGAIN, *[Kind.PASSED_OVER] * history.reads_committed}
+    assert {each.kind for each in found.differences} <= allowed
+    assert found.wrong_anchors == 0
+
+
+@given(SEEDS, st.data())
+def test_a_change_is_told_whatever_logs_and_syncs_are_left(seed: int, data: st.DataObject) -> None:
+    """A record between two whose places are known; if another copy of it is there, that is enough for the groups."""
+    history = made_history(random.Random(seed), most_restarts=1)
+    before = history.compared() if history.syncs else None
+    if before is None or before.counts.compared < 3 or len(history.target.entries) < 3:
+        return
+    at = data.draw(st.integers(1, len(history.target.entries) - 2))
+    origins = [history.origins[each.offset] for each in history.target.entries[at - 1 : at + 2]]
+    if min(origins) < history.source.start_offset or len({*history.origins}) < len(history.origins):
+        return
+    changed = history.changed(at)
+    (found,) = [each for each in changed.compared().differences if each.kind is not Kind.PASSED_OVER]
+    assert found.kind is Kind.CHANGED
+    assert (found.source.start, found.target.start) == (origins[1], history.target.entries[at].offset)
+
+
+@pytest.mark.parametrize("back", [0, 1, 50])
+@pytest.mark.parametrize("lag_max", [0, 10, 100, 1000])
+@pytest.mark.parametrize("start", [1, 49, 51, 90, 95, 99, 100, 101, 110, 150, 199])
+@pytest.mark.parametrize("is_source", [True, False])
+def test_retention_beside_a_restart_is_no_loss(back: int, lag_max: int, start: int, is_source: bool) -> None:
+    """The syncs of the former task, and the first one of the next, name records that are gone on one side."""
+    history = restarted(100, back, lag_max=lag_max)
+    if is_source:
+        history = attrs.evolve(history, source=cut(history.source, start))
+    else:
+        history = attrs.evolve(history, target=cut(history.target, start))
+    found = history.compared()
+    assert {each.kind for each in found.differences} <= {Kind.COPIED_AGAIN}
+    gone = 0 if is_source else history.origins[start]
+    assert (found.counts.compared, found.counts.unverifiable) == (len(history.source.entries) - gone, gone)
+
+
+@pytest.mark.parametrize(("skipped", "is_told"), [(20, False), (21, True), (80, True)])
+def test_what_retention_removed_before_a_restart_is_passed_over(skipped: int, is_told: bool) -> None:
+    """The task was down for longer than retention: the syncs on both sides of the restart show it, and nothing else."""
+    history = restarted(20, skipped=skipped)
+    history = attrs.evolve(
+        history, source=cut(history.source, 20 + skipped), syncs=[history.syncs[0], *history.syncs[2:]]
+    )
+    assert [each.upstream for each in history.syncs[:2]] == [0, 20 + skipped]
+    found = history.compared().differences
+    assert [(each.kind, each.source, each.target.start) for each in found] == (
+        [(Kind.PASSED_OVER, OffsetRange(20, 20 + skipped), 20)] if is_told else []
+    )
+
+
+@pytest.mark.parametrize("content", [UNREADABLE, 1])
+def test_what_cannot_be_read_of_a_source_was_not_skipped_at_a_restart(content: int) -> None:
+    """It was compacted away, maybe before it was mirrored, or is damaged; what can be read is lost."""
+    history = restarted(100, skipped=10)
+    entries = [
+        attrs.evolve(each, content=content) if 100 <= each.offset < 110 else each for each in history.source.entries
+    ]
+    history = attrs.evolve(history, source=attrs.evolve(history.source, entries=tuple(entries)))
+    is_read = content != UNREADABLE
+    assert kinds(history) == [Kind.LOST] * is_read
+    assert history.compared().counts.unverifiable == 10 * (not is_read)
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_what_cannot_be_read_and_was_mirrored_again_counts_once(is_source: bool) -> None:
+    """Each record of the source is in one count, and no count is below 0."""
+    history = restarted(50, 5)
+    log = history.source if is_source else history.target
+    spoiled = range(45, 50) if is_source else range(50, 55)
+    entries = [attrs.evolve(each, content=UNREADABLE) if each.offset in spoiled else each for each in log.entries]
+    log = attrs.evolve(log, entries=tuple(entries))
+    history = attrs.evolve(history, source=log) if is_source else attrs.evolve(history, target=log)
+    counts = history.compared().counts
+    assert (counts.compared, counts.unverifiable) == (195, 5)
+
+
+@pytest.mark.parametrize("level", [True, None])
+def test_aborted_records_at_a_restart_were_not_skipped(level: bool | None) -> None:
+    """They count as aborted, whether or not the isolation level is known; others between are lost."""
+    entries = [attrs.evolve(each, is_aborted=100 <= each.offset < 105) for each in numbered_source(SIZE).entries]
+    source = MemoryLog(tuple(entries), 0, SIZE)
+    for skipped, lost in ((5, []), (8, [3])):
+        history = restarted(100, skipped=skipped, source=source)
+        found = history.compared(reads_committed=level)
+        assert [each.count for each in found.differences] == lost
+        assert (found.counts.aborted, found.counts.compared) == (5, 195)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_has_changed_before_a_restart_is_not_lost(count: int) -> None:
+    """The last records of a task are there, with other contents: nobody else wrote them."""
+    history = restarted()
+    for at in range(100 - count, 100):
+        history = history.changed(at)
+    found = history.compared().differences
+    assert {each.kind for each in found} == {Kind.CHANGED}
+    assert [(each.source.start, each.target.end) for each in found][:1] == [(100 - count, 100)]
+    assert sum(each.count for each in found) == count
+
+
+def test_what_others_wrote_before_a_restart_that_skips_is_told_as_far_as_it_is_more() -> None:
+    """Two lost records, and three of others in their place: two have changed, and one is of others."""
+    source = numbered_source(SIZE)
+    task = Task()
+    task.mirror(source.entries[:100])
+    task.target += [Entry(100 + at, 10**6 + at) for at in range(3)]
+    task.next_offset += 3
+    task.restart()
+    task.mirror(source.entries[102:])
+    history = History(source, task.log(), task.syncs, [], reads_committed=False)
+    found = [(each.kind, each.source, each.target, each.count) for each in history.compared().differences]
+    assert found == [
+        (Kind.CHANGED, OffsetRange(100, 102), OffsetRange(100, 102), 2),
+        (Kind.WRITTEN_TO, OffsetRange(102, 102), OffsetRange(102, 103), 1),
+    ]
+
+
+# Where logs start
+
+
+@pytest.mark.parametrize(
+    ("starts", "kind"),
+    [
+        ((0, 0), Kind.CHANGED),
+        ((105, 105), Kind.CHANGED),
+        ((0, 105), Kind.CHANGED),
+        ((100, 105), Kind.CHANGED),
+        ((105, 100), Kind.LOST),
+        ((105, 0), Kind.LATE_START),
+    ],
+)
+def test_a_change_where_logs_start_is_told(starts: tuple[int, int], kind: Kind) -> None:
+    """If the target may have records from before the source's start, nothing shows which one should be there.
+
+    A target that has all from its beginning may have begun late.
+    """
+    source = numbered_source(SIZE)
+    task = Task()
+    task.mirror(source.entries)
+    at = max(starts)
+    syncs = [each for each in task.syncs if each.upstream >= at + 5]
+    target = cut(task.log(), starts[1])
+    history = History(cut(source, starts[0]), target, syncs, [], reads_committed=False)
+    (found,) = history.changed(at - starts[1]).compared().differences
+    assert (found.kind, found.source) == (kind, OffsetRange(at, at + 1))
+
+
+@pytest.mark.parametrize("place", [0, 1, 300, 900])
+@pytest.mark.parametrize("starts", [(0, 0), (300, 300), (100, 300)])
+def test_a_change_at_the_start_of_a_long_log_is_told(
+    place: int, starts: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the only sync that compaction has left are more records than are told apart at a time."""
+    monkeypatch.setattr(course, "MOST_ROWS", 1000)
+    monkeypatch.setattr(long_stretches, "MOST_ROWS", 1000)
+    monkeypatch.setattr(long_stretches, "MOST_EDITS", 40)
+    source = numbered_source(3000)
+    task = Task()
+    task.mirror(source.entries)
+    logs = cut(source, starts[0]), attrs.evolve(cut(task.log(), starts[1]), at_once=1000)
+    history = History(*logs, task.syncs[-1:], [], reads_committed=False)
+    at = max(starts) + place
+    (found,) = history.changed(at - starts[1]).compared().differences
+    assert (found.kind, found.source, found.target) == (Kind.CHANGED, OffsetRange(at, at + 1), OffsetRange(at, at + 1))
+
+
+def test_what_is_not_read_of_a_long_log_is_never_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both logs begin otherwise for longer than is looked at: a range is named."""
+    monkeypatch.setattr(course, "MOST_ROWS", 1000)
+    monkeypatch.setattr(long_stretches, "MOST_ROWS", 1000)
+    monkeypatch.setattr(long_stretches, "MOST_EDITS", 40)
+    source = numbered_source(3000)
+    task = Task()
+    task.mirror(source.entries)
+    target = attrs.evolve(task.log(), at_once=1000)
+    history = History(source, target, task.syncs[-1:], [], reads_committed=False)
+    for at in range(1500):
+        history = history.changed(at)
+    assert any(not each.is_exact and each.kind is Kind.CHANGED for each in history.compared().differences)
+
+
+# What contents and single syncs show
+
+
+def test_a_log_above_all_syncs_is_compared_by_its_contents() -> None:
+    """Retention has removed what all syncs name; which record is which is known by what they are."""
+    history = restarted(lag_max=1000)
+    history = attrs.evolve(history, source=cut(history.source, 150))
+    assert history.compared().counts.compared == 50
+    assert kinds(history.changed(170)) == [Kind.CHANGED]
+
+
+def test_a_log_above_all_syncs_whose_records_repeat_is_not_verified() -> None:
+    """Nothing shows which one is which: they are neither lost nor lag."""
+    source = MemoryLog(tuple(Entry(offset, offset % 3 + 1) for offset in range(SIZE)), 0, SIZE)
+    history = restarted(lag_max=1000, source=source)
+    history = attrs.evolve(history, source=cut(source, 150))
+    found = history.compared()
+    assert (found.differences, found.counts.unverifiable, found.counts.lag) == ((), 50, 0)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+def test_copies_of_tasks_whose_syncs_are_gone_are_harmless(copies: int) -> None:
+    """Compaction has left the newest sync: each block of copies is one finding, and no fault."""
+    source = numbered_source(SIZE)
+    task = Task()
+    for number in range(copies + 1):
+        task.mirror(source.entries[max(0, 40 * number - 7) : 40 * number + 40])
+        task.restart()
+    history = History(source, task.log(), task.syncs[-1:], [], reads_committed=False)
+    found = history.compared().differences
+    assert [(each.kind, each.count) for each in found] == [(Kind.COPIED_AGAIN, 7)] * copies
+    assert [each.source.start for each in found] == [40 * number - 7 for number in range(1, copies + 1)]
+
+
+def test_one_changed_record_does_not_make_a_source_anew() -> None:
+    """It is the only one that a former sync names; those beside it are the same."""
+    history = restarted(100, 50)
+    syncs = [each for each in history.syncs if each.producer_id or each.upstream == 99]
+    assert len(syncs) < len(history.syncs)
+    history = attrs.evolve(history, syncs=syncs).changed(99)
+    assert Kind.SOURCE_RECREATED not in kinds(history)
+    assert Kind.WRONG_ANCHOR in kinds(history)
+
+
+@pytest.mark.parametrize("place", [(END, 5), (199, END), (END, END), (-END - 1, -END - 1), (END - 1, END - 1)])
+@pytest.mark.parametrize("made_anew", [MadeAnew(), MadeAnew(source_ms=10), MadeAnew(target_ms=10)])
+def test_syncs_at_the_ends_of_int64_are_bad(place: tuple[int, int], made_anew: MadeAnew) -> None:
+    """They are told, wherever they stand among the others, and whether or not a topic was made anew."""
+    history = restarted()
+    for at in (0, 5, len(history.syncs)):
+        wrong = Sync(*place, history.syncs[min(at, len(history.syncs) - 1)].producer_id, 999)
+        syncs = [*history.syncs[:at], wrong, *history.syncs[at:]]
+        syncs = [attrs.evolve(each, timestamp_ms=5) for each in syncs]
+        found = attrs.evolve(history, syncs=syncs).compared(made_anew=made_anew).differences
+        assert len(found) == 1
+        assert (found[0].sync == 999) == (made_anew == MadeAnew())
+
+
+def test_syncs_past_an_end_before_a_fall_are_no_failure() -> None:
+    """Several that rise to the end of int64, and then one at 0: of a target that was made anew."""
+    history = restarted()
+    past = [Sync(50 + at, END - 1 + at, 7, 900 + at) for at in range(2)]
+    found = attrs.evolve(history, syncs=[*past, *history.syncs]).compared()
+    assert Kind.TARGET_SHRUNK in {each.kind for each in found.differences}
