@@ -13,6 +13,8 @@ APPEND_INTERVALS_MS: Final = {1: 120, 2: 120, 3: 320, 4: 450, 5: 550, 6: 650, 7:
 """By the number of replicas: an append costs about four messages for each follower."""
 FILES_SHARE: Final = 0.3
 """Of the schedules, this share is on the real storage."""
+AIMED_SHARE: Final = 0.25
+"""Of the schedules on the real storage, this share has aimed faults."""
 AUTOPILOT_SHARE: Final = 0.35
 """Of the schedules that have an observer anyway, this share has an autopilot, and also an observer or two."""
 _AUTOPILOT_SHARE_OF_OTHERS: Final = 0.15
@@ -72,6 +74,7 @@ class FaultPlan:
         lies: the share of crashes that lose what was synced.
         is_beyond_atlas: whether disks are damaged although no majority of sound copies may be left. The quorum then
             need not recover, but must not hide what it has lost.
+        is_aimed: whether faults of disks are also aimed at rare moments, such as an open that moves files.
         autopilot_look_ms: between looks of each replica's autopilot; 0 if there are no autopilots.
         stabilize_ms: for how long a replica is in sync, or out of sync, before an autopilot changes its role.
         demote_later_ms: so much longer voters must be in sync before an observer is demoted.
@@ -117,6 +120,7 @@ class FaultPlan:
     torn_crashes: float = 0.0
     lies: float = 0.0
     is_beyond_atlas: bool = False
+    is_aimed: bool = False
     autopilot_look_ms: int = 0
     stabilize_ms: int = 0
     demote_later_ms: int = 0
@@ -217,6 +221,13 @@ def with_snapshot_crashes(plan: FaultPlan, chance: Chance) -> FaultPlan:
     if not plan.snapshot_interval or chance.random() >= 0.4:
         return plan
     return attrs.evolve(plan, snapshot_crashes=0.8)
+
+
+def with_aimed_faults(plan: FaultPlan, chance: Chance) -> FaultPlan:
+    """Draw whether faults of disks are also aimed at rare moments, on the real storage; snapshots are frequent then."""
+    if not plan.is_on_files or chance.random() >= AIMED_SHARE:
+        return plan
+    return attrs.evolve(plan, is_aimed=True, snapshot_interval=40, snapshot_crashes=0.8)
 
 
 def with_autopilot(plan: FaultPlan, chance: Chance) -> FaultPlan:

@@ -26,6 +26,7 @@ from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import Choices
+from raftlog.testing.simulator.disks.aiming import SNAPSHOT_END, Aim
 from raftlog.testing.simulator.disks.directory import Directory
 from raftlog.testing.simulator.disks.file_directory import FileDirectory
 from raftlog.testing.simulator.disks.memory_directory import MemoryDirectory
@@ -58,6 +59,8 @@ SETTLING_MS: Final = 30_000
 """How long autopilots may take after that until voters are the configured ones, and they have nothing more to do."""
 LONG_DOWN_MS: Final = 8_000
 """With autopilots, a machine that has crashed may be down for so long, on average: an observer then is promoted."""
+SOON_AGAIN_MS: Final = 300
+"""In schedules with aimed faults, a machine whose disk was damaged crashes again so soon, on average."""
 CONFIG: Final = QuorumConfig(
     election_timeout_ms=300,
     fetch_timeout_ms=600,
@@ -150,7 +153,9 @@ class Simulation:
         first = self.witness, self._identity(key), voters, retention, plan.kraft_version
         if not plan.is_on_files:
             return MemoryDirectory(*first)
-        return FileDirectory(*first, counts=self.injected, torn_crashes=plan.torn_crashes, lies=plan.lies)
+        has_errors = plan.disk_error_interval_ms > 0
+        aim = Aim(self._choices, self.injected, replica_id, has_errors=has_errors) if plan.is_aimed else None
+        return FileDirectory(*first, counts=self.injected, torn_crashes=plan.torn_crashes, lies=plan.lies, aim=aim)
 
     @property
     def _kraft_version(self) -> int:
@@ -318,20 +323,28 @@ class Simulation:
 
     def _rot(self, machine: Machine) -> None:
         """Let a disk lose or change what was durable, unless that may be one disk too many."""
-        if self.may_damage(machine):
+        is_again = self.plan.is_aimed and machine.directory.ledger.is_quarantined
+        if self.may_damage(machine, is_again=is_again):
             words = machine.directory.damage(self._choices)
             if words is None:
                 return
+            if self.plan.is_aimed:
+                self._after(SOON_AGAIN_MS, machine.crash, "second-crash")
             self.injected["lost-batches"] += not self.plan.is_on_files
             if self.timeline.story is not None:
                 self.timeline.story.fault(self.timeline.now_ms, machine.id, f"its disk {words}")
 
-    def may_damage(self, machine: Machine) -> bool:
-        """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be."""
+    def may_damage(self, machine: Machine, *, is_again: bool = False) -> bool:
+        """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be.
+
+        Args:
+            machine: of the disk.
+            is_again: whether it may be damaged already.
+        """
         if self.plan.is_beyond_atlas:
             return not self.is_healing
         return not self.is_healing and self._membership.may_damage(
-            machine, self.history.end_offset, self.timeline.now_ms
+            machine, self.history.end_offset, self.timeline.now_ms, is_again=is_again
         )
 
     def _fail_disk(self) -> None:
@@ -351,7 +364,8 @@ class Simulation:
             machine = self._victim()
             disk, kind = machine.directory.disk, self._choices.pick(MISREADS, "misread-kind")
             if disk is not None and self.may_damage(machine):
-                disk.plan_misread(kind, self._choices)
+                is_snapshot = self.plan.is_aimed and self._choices.happens(0.5, "misread-snapshot")
+                disk.plan_misread(kind, self._choices, SNAPSHOT_END if is_snapshot else "")
         self._after(self.plan.misread_interval_ms, self._misread, "misread-interval")
 
     def _cut(self) -> None:

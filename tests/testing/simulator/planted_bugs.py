@@ -361,8 +361,8 @@ _OF_CATALOGUE: Final = (
         *("R28-partial", "R-put-off", "K31-high-watermark", "R-epoch-without-records"),
         "R11-adding",
     ),
-    *("W3-remembered", "K31", "K28-inside", "K29-name", "R26", "W-proven", "K33-read", "R14-roll"),
-    *("K31-once", "R18", "K31-behind", "S-reserve"),
+    *("W3-remembered", "K31", "K28-inside", "K29-name", "S-no-return", "W-proven", "K33-read", "R14-roll"),
+    *("K31-once", "R18", "K31-behind", "K31-empty", "S-reserve"),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

@@ -44,6 +44,16 @@ def _unless_there_is_something(right: Wrong) -> Wrong:
     return settle_names
 
 
+def _missing_too_much(right: Wrong) -> Wrong:
+    def read_segments(start: Any, *arguments: Any) -> Any:
+        scanned, quarantine = right(start, *arguments)
+        if quarantine is None:
+            return scanned, None
+        return scanned, attrs.evolve(quarantine, durable_end_offset=quarantine.durable_end_offset + 1000)
+
+    return read_segments
+
+
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
     return Mutant(name, rule, "", plant, ())
 
@@ -54,6 +64,11 @@ DISKS: Final = (
         "damage-is-torn",
         "what was durable is not a torn write",
         swapped(startup, "load_durable_point", _without_the_end),
+    ),
+    _bug(
+        "misses-too-much",
+        "a quarantine ends where the log was durable",
+        swapped(startup._Recovery, "_read_segments", _missing_too_much),
     ),
     _bug(
         "vote-without-sync",

@@ -61,6 +61,7 @@ class DiskWitness:
             assert batch.base_offset == ledger.end_offset
             self.history.note_batch(batch, before, content)
             ledger.batches.append(batch)
+            ledger.furthest_end = max(ledger.furthest_end, batch.next_offset)
             ledger.refusals = ledger.refused_in_epoch = 0
             if content.is_control:
                 self._note_voters(ledger, content, is_leader=is_leader)
@@ -209,6 +210,7 @@ class DiskWitness:
     def emptied(self, ledger: Ledger, offset: int) -> None:
         """Note that a log has no batch, and that the next one begins at an offset; committed records are before it."""
         ledger.batches.clear()
+        ledger.furthest_end = max(ledger.furthest_end, offset)
         ledger.start_at(offset, self.replay.batch_before(offset))
         in_force = self.replay.in_force_before(offset)
         named_at = offset - 1 if in_force.kraft_version else -1  # At 0 it names no voters.

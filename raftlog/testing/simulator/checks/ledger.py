@@ -59,6 +59,7 @@ class Ledger:
         snapshots: the ids of those that the directory has, in order.
         epoch_start: the last epoch that this replica has begun as leader, and the log end at that time.
         durable_end: exclusive: the batches below survive a crash.
+        furthest_end: the highest end, exclusive, that the log ever had.
         quarantine_end: the durable end, exclusive, when the disk lost batches below it; 0 if it has lost none, or the
             log was synced up to there again.
         healed_epoch: of the replica, when a sync ended its quarantine the last time; -1 if there was none.
@@ -84,6 +85,7 @@ class Ledger:
     snapshots: tuple[OffsetAndEpoch, ...] = ()
     epoch_start: tuple[int, int] = (-1, 0)
     durable_end: int = 0
+    furthest_end: int = 0
     quarantine_end: int = 0
     healed_epoch: int = -1
     high_watermark: int = 0

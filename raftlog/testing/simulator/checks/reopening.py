@@ -83,6 +83,16 @@ def check_log(
     last = max(found.snapshots, default=None)
     is_finished = last is None or last.offset <= found.end_offset or found.quarantine_end > 0 or is_damaged
     check(is_finished, "starts-finish-restarts", "{} ends at {}, and has {}", ledger.key, found.end_offset, last)
+    furthest = max((ledger.furthest_end, *(each.offset for each in found.snapshots)))
+    is_known = found.quarantine_end <= furthest
+    check(
+        is_known,
+        "losses-are-true",
+        "{} had {}, and misses records up to {}",
+        ledger.key,
+        furthest,
+        found.quarantine_end,
+    )
     if found.quarantine_end > ledger.end_offset:
         ledger.quarantine_end = max(ledger.quarantine_end, found.quarantine_end)
     _check_high_watermark(witness, ledger, found)

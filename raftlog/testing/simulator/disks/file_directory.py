@@ -9,6 +9,7 @@ never synced, so a crash may take it, and the damage of a batch above the recove
 """
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -24,11 +25,13 @@ from raftlog.storage.recovery.recovery_report import ActionKind
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state
 from raftlog.testing.file_system.crash_states import DiskState
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
 from raftlog.testing.simulator.checks.reopening import FoundLog, check_log, check_state
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.disks.damage import damage_disk
+from raftlog.testing.simulator.disks.aiming import Aim
+from raftlog.testing.simulator.disks.damage import Damaged, damage_disk
 from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
 from raftlog.testing.simulator.disks.naive_files import (
     check_settled,
@@ -68,6 +71,7 @@ class FileDirectory:
         counts: of what was injected, by kind.
         torn_crashes: the share of crashes in which sectors may have reached the disk in any order.
         lies: the share of crashes that lose what was synced, because the disk has not done what it said.
+        aim: aims faults at rare moments; None if they come at random times only.
 
     Attributes:
         disk: of the machine.
@@ -84,6 +88,7 @@ class FileDirectory:
         counts: Counter[str],
         torn_crashes: float,
         lies: float,
+        aim: Aim | None = None,
     ) -> None:
         self.identity = identity
         self.witness = witness
@@ -93,6 +98,7 @@ class FileDirectory:
         self._counts = counts
         self._torn_crashes = torn_crashes
         self._lies = lies
+        self._aim = aim
         self._config = LogConfig(
             segment_size_bytes=_SEGMENT_BYTES,
             index_interval_bytes=512,
@@ -153,6 +159,8 @@ class FileDirectory:
         self._found = found
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None
+        if self._aim is not None:
+            self._watched.begin_work = functools.partial(self._aim.begin_work, self.disk)
         log.watch(self._watched)
         room = VoteRoom(ledger, self.disk, PATH)
         self.log, self.election_state = log, WatchedElectionState(store, self._watched, room)
@@ -171,12 +179,60 @@ class FileDirectory:
         if is_lie:
             self._lose_synced(choices)
         while choices.happens(_RECOVERY_CRASHES, "recovery-crash", replica_id):
-            self._counts["recovery-crash"] += 1
-            self.disk.fail_after(choices.number(1, _STEPS_OF_RECOVERY, "recovery-steps", replica_id))
-            with contextlib.suppress(RaftLogError):
-                open_quorum_state(self.disk.files, PATH, FileLog.open(self.disk.files, PATH, self._config))
-            self.disk.crash(choices, is_torn=False)
+            self._crash_open(choices, choices.number(1, _STEPS_OF_RECOVERY, "recovery-steps", replica_id))
+        self._crash_moving_opens(choices)
+        if self._aim is not None and may_damage() and self._aim.fail_open(self.disk):
+            return self._open_after_failure()
         return self._reopen()
+
+    def _open_files(self, files: MemoryFileSystem) -> None:
+        open_quorum_state(files, PATH, FileLog.open(files, PATH, self._config))
+
+    def _crash_open(self, choices: Choices, steps: int) -> None:
+        """Open the log, and crash after so many operations."""
+        self._counts["recovery-crash"] += 1
+        self.disk.fail_after(steps)
+        with contextlib.suppress(RaftLogError):
+            self._open_files(self.disk.files)
+        self.disk.crash(choices, is_torn=False)
+
+    def _crash_moving_opens(self, choices: Choices) -> bool:
+        """Crash some opens that move files, one after the other; return whether there was one."""
+        has_crashed = False
+        while self._aim is not None:
+            steps = self._aim.steps_of_open(self.disk.files.state(), self._open_files)
+            if steps is None:
+                break
+            self._crash_open(choices, steps)
+            has_crashed = True
+        return has_crashed
+
+    def _open_after_failure(self) -> int:
+        """Open the log while a read fails, end the process at once, and open it again: what was sound is all there.
+
+        Returns how many batches the first of the two opens has lost.
+        """
+        ledger = self.ledger
+        is_sound = not (self._is_torn or self._is_damaged or ledger.needs_others)
+        durable = [each for each in ledger.batches if each.next_offset <= ledger.durable_end]
+        self._reopen()
+        if not self._is_open:
+            self.disk.forget_faults()
+            return self._lost
+        self.log.end_work()
+        self.disk.forget_faults()
+        self._reopen()
+        if is_sound and self._is_open:
+            self._check_whole(durable)
+        return self._lost
+
+    def _check_whole(self, durable: Sequence[StoredBatch]) -> None:
+        """Check that an open has found batches, but for those that it has deleted, and is in no quarantine."""
+        found, names = self._found, set(map(StoredBatch.of, self._found.batches))
+        missing = [each for each in durable if each not in names and each.base_offset >= found.start_offset]
+        is_whole = not (missing or found.quarantine_end)
+        values = self.ledger.key, missing, found.quarantine_end
+        check(is_whole, "failed-reads-lose-nothing", "{} lacks {}, in quarantine up to {}", *values)
 
     def exit(self, choices: Choices, jobs: Iterable[DiskJob]) -> None:
         """End the process, perhaps in the middle of its work."""
@@ -226,17 +282,25 @@ class FileDirectory:
         """Damage the disk, and open the log again. What could not be opened after a crash is not damaged."""
         if not self._is_open:
             return None
-        damaged = damage_disk(self.disk.files.state(), self.disk.before, choices, self.identity.key.id)
+        damaged = self._damaged(choices)
         if damaged is None:
             return None
         self._counts[damaged.kind] += 1
         self.disk.replace_state(damaged.state)
         self._is_damaged = self.was_damaged = True
         before = self.ledger.start_offset, list(self.ledger.batches)
+        has_crashed = self._crash_moving_opens(choices)
         self._reopen()
-        if self._is_open:
+        if self._is_open and not has_crashed:
             self._check_losses(damaged.state, *before)
         return damaged.words
+
+    def _damaged(self, choices: Choices) -> Damaged | None:
+        state, is_quarantined = self.disk.files.state(), self.ledger.is_quarantined
+        damaged = None if self._aim is None else self._aim.damage(state, is_quarantined=is_quarantined)
+        if damaged is not None or (is_quarantined and self._aim is not None):
+            return damaged
+        return damage_disk(state, self.disk.before, choices, self.identity.key.id)
 
     def _check_losses(self, state: DiskState, start_offset: int, batches: Sequence[StoredBatch]) -> None:
         """Check what an open has dropped of a damaged disk: what it drops at the start it tells, and no sound record.

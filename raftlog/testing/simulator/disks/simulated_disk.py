@@ -2,6 +2,7 @@
 """A disk that fails as the choices say: errors of single operations, wrong bytes, no room, and crashes."""
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -84,12 +85,14 @@ class SimulatedDisk:
 
     Attributes:
         files: the file system. A crash replaces it.
+        is_healed: whether faults have ended.
         has_failed: whether a fault has struck since ``forget_faults``, or may strike at any time: the disk is full.
         has_erred: whether another fault has struck than that the disk is full, or every operation fails from now on.
     """
 
     def __init__(self, replica_id: int, counts: Counter[str]) -> None:
         self.files = MemoryFileSystem()
+        self.is_healed = False
         self._id = replica_id
         self._counts = counts
         self._has_struck = self._has_erred = False
@@ -151,25 +154,46 @@ class SimulatedDisk:
         fault = PlannedFault(operation, skip=skip, written_bytes=written, on_strike=lambda: self._struck(kind))
         self.files.faults.append(fault)
 
+    def refuse_once(self, path_end: str, skip: int) -> None:
+        """Let one operation that needs room find none.
+
+        Args:
+            path_end: what its path ends with.
+            skip: how many such operations succeed before.
+        """
+
+        def refused() -> None:
+            self._counts["disk-full"] += 1
+            self._has_struck = True
+
+        self.files.faults.append(PlannedFault(path_end=path_end, skip=skip, is_full=True, on_strike=refused))
+
+    def fail_read(self, path_end: str, skip: int) -> None:
+        """Let one read fail; the arguments are those of ``refuse_once``."""
+        struck = functools.partial(self._struck, "read-error")
+        self.files.faults.append(PlannedFault(Operation.READ, path_end=path_end, skip=skip, on_strike=struck))
+
     def free(self) -> None:
         """Make room on a full disk."""
         if self._full is not None and self._full in self.files.faults:
             self.files.faults.remove(self._full)
         self._full, self._is_room_left = None, True
 
-    def plan_misread(self, kind: str, choices: Choices) -> None:
+    def plan_misread(self, kind: str, choices: Choices, path_end: str = "") -> None:
         """Let a read that comes soon return wrong bytes.
 
         Args:
             kind: of ``MISREADS``.
             choices: decide which read, and which bytes.
+            path_end: what the path of the file ends with.
         """
         self._misread, self._skipped_reads = kind, choices.number(0, _MAX_SKIPPED, "fault-skip", self._id)
         place = choices.fraction(0.0, "misread-place", self._id)
 
         def misread(step: Step, position: int, size: int, content: bytes | bytearray) -> bytes:
-            if not size or self._skipped_reads:
-                self._skipped_reads -= size > 0
+            is_meant = size > 0 and step.path.endswith(path_end)
+            if not is_meant or self._skipped_reads:
+                self._skipped_reads -= is_meant
                 return bytes(content[position : position + size])
             self._misread = self.files.change_read = None
             self._struck(kind)
@@ -187,6 +211,7 @@ class SimulatedDisk:
 
     def heal(self) -> None:
         """Let no fault that is planned strike any more."""
+        self.is_healed = True
         self.free()
         self.files.faults.clear()
         self.files.change_read = self._misread = None

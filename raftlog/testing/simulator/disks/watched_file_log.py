@@ -61,12 +61,14 @@ class Watched:
         ledger: of the log's directory.
         quietly: lets no fault strike in a block.
         truncating_to: the offset of a truncation that may be on the disk already; None if none is under way.
+        begin_work: is called as work for the disk begins that an epoch, a segment, a truncation or a deletion needs.
     """
 
     witness: DiskWitness
     ledger: Ledger
     quietly: Callable[[], AbstractContextManager[None]]
     truncating_to: int | None = None
+    begin_work: Callable[[], object] = lambda: None
 
 
 class WatchedFileLog(FileLog):
@@ -91,6 +93,8 @@ class WatchedFileLog(FileLog):
     def _begin(self, steps: Sequence[DiskStep], result: Callable[[], T], **held: Any) -> DiskWork[DiskResult[T]]:
         if self._is_refusable:
             steps = [attrs.evolve(each, disk=functools.partial(self._noting_refusals, each.disk)) for each in steps]
+        if self._watched is not None:
+            self._watched.begin_work()
         return super()._begin(steps, result, **held)
 
     def _noting_refusals(self, disk: Callable[[], T]) -> T:

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
+from raftlog.testing.simulator.disks.aiming import AIMED_FAULTS
 from raftlog.testing.simulator.disks.damage import DAMAGES
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
@@ -40,6 +41,7 @@ MARKS: Final = (
 FAULTS: Final = (
     *("loss", "duplicate", "cut", "one-way-cut", "pause", "clock-error", "slow-sync"),
     *("crash", "armed-crash", "snapshot-crash", "replaced-disk", "lost-disk", "lost-batches"),
+    *AIMED_FAULTS,
     *CRASH_FAULTS,
     *DAMAGES,
     *ERRORS,

@@ -17,6 +17,7 @@ from raftlog.testing.simulator.fault_plan import (
     FaultPlan,
     Storage,
     draw_fault_plan,
+    with_aimed_faults,
     with_autopilot,
     with_disk_losses,
     with_disks,
@@ -213,7 +214,7 @@ def _drawn(token: Token) -> tuple[FaultPlan, Choices]:
     chance = random.Random(token.seed)  # noqa: S311 - no secret
     plan = with_disks(draw_fault_plan(chance), drawn_for("disks"), token.options.storage)
     plan = with_disk_losses(with_autopilot(plan, drawn_for("autopilot")), drawn_for("disk losses"))
-    plan = with_snapshot_crashes(plan, drawn_for("snapshot crashes"))
+    plan = with_aimed_faults(with_snapshot_crashes(plan, drawn_for("snapshot crashes")), drawn_for("aimed faults"))
     return token.options.applied(plan), SeededChoices(chance)
 
 

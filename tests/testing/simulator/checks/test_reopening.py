@@ -94,6 +94,17 @@ def test_what_was_durable(count: int, is_damaged: bool, quarantine_end: int, inv
     assert caught.value.invariant == invariant
 
 
+@pytest.mark.parametrize(("quarantine_end", "is_true"), [(5, True), (6, True), (7, False)])
+def test_a_quarantine_is_for_records_that_there_were(quarantine_end: int, is_true: bool) -> None:
+    """A number that rotted must not make the log wait for records that it never had: it had six."""
+    found = log_with(batches(3), quarantine_end=quarantine_end)
+    if is_true:
+        assert open_with(found)[1].ledgers[1].quarantine_end == quarantine_end
+        return
+    with pytest.raises(ViolationError, match="losses-are-true"):
+        open_with(found)
+
+
 @pytest.mark.parametrize(("truncating_to", "is_right"), [(2, True), (3, True), (4, False), (None, False)])
 def test_a_truncation_under_way_may_be_done(truncating_to: int | None, is_right: bool) -> None:
     """Down to where it would have cut the log, and no further."""
@@ -220,6 +231,7 @@ def test_no_snapshot_is_ahead_of_the_log(
     known.lead(1, 1)
     known.sync(1)
     ledger.cut(end_offset)
+    ledger.furthest_end = 8
     snapshots = {OffsetAndEpoch(6, 1): b""}
     ledger.snapshots = tuple(snapshots)
     found = attrs.evolve(log_with(batches(end_offset), quarantine_end=quarantine_end), snapshots=snapshots)
@@ -312,7 +324,7 @@ def test_a_snapshot_is_kept(left: Sequence[int], start: int, *, is_damaged: bool
 
 
 @pytest.mark.parametrize(
-    ("quarantine_end", "is_damaged", "is_right"), [(0, False, False), (0, True, True), (8, False, True)]
+    ("quarantine_end", "is_damaged", "is_right"), [(0, False, False), (0, True, True), (6, False, True)]
 )
 def test_a_report_is_true(quarantine_end: int, *, is_damaged: bool, is_right: bool) -> None:
     """It names no damage of a disk that has none; in quarantine it may tell of the damage before."""

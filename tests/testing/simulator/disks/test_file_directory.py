@@ -3,6 +3,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -18,7 +19,8 @@ from raftlog.testing.file_system.faults import Fault, Step
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
-from raftlog.testing.simulator.choices import Choices, ReplayedChoices, SeededChoices
+from raftlog.testing.simulator.choices import Choices, ReplayedChoices, SeededChoices, T
+from raftlog.testing.simulator.disks.aiming import Aim
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS, PATH, FileDirectory
 from raftlog.testing.simulator.simulation import LISTENER, replica_key, voter_node
 from raftlog.testing.simulator.violation import ViolationError
@@ -49,7 +51,26 @@ class _LosingAll(ReplayedChoices):
         return start
 
 
-def directory(kraft_version: int = 1, torn_crashes: float = 0.0, lies: float = 0.0) -> FileDirectory:
+class _Happening(ReplayedChoices):
+    """Choices by which some kinds of faults always happen, up to so many times."""
+
+    def __init__(self, *kinds: str, times: int = 3) -> None:
+        super().__init__({})
+        self._left = dict.fromkeys(kinds, times)
+
+    def happens(self, probability: float, kind: str, *of: int) -> bool:
+        """Whether it is one of them."""
+        self._left[kind] = self._left.get(kind, 0) - 1
+        return self._left[kind] >= 0
+
+    def pick(self, options: Sequence[T], kind: str, *of: int) -> T:
+        """Return what is aimed at: the last segment, and the last step."""
+        return "last-segment" if kind == "aimed-place" else options[-1]  # type: ignore[return-value]
+
+
+def directory(
+    kraft_version: int = 1, torn_crashes: float = 0.0, lies: float = 0.0, aim: Aim | None = None
+) -> FileDirectory:
     """Return the empty directory of a quorum of one."""
     node = voter_node(replica_key(1))
     identity = ReplicaIdentity(key=node.voter_key, cluster_id="simulated", endpoints=node.listeners, listener=LISTENER)
@@ -57,12 +78,14 @@ def directory(kraft_version: int = 1, torn_crashes: float = 0.0, lies: float = 0
     witness = DiskWitness(CommittedHistory(replay.committed), replay)
     voters = VoterSet.of([node])
     counts: Counter[str] = Counter()
-    return FileDirectory(witness, identity, voters, Retention(), kraft_version, counts, torn_crashes, lies)
+    return FileDirectory(witness, identity, voters, Retention(), kraft_version, counts, torn_crashes, lies, aim)
 
 
-def filled(synced: int = 3, unsynced: int = 2, torn_crashes: float = 0.0, lies: float = 0.0) -> FileDirectory:
+def filled(
+    synced: int = 3, unsynced: int = 2, torn_crashes: float = 0.0, lies: float = 0.0, aim: Aim | None = None
+) -> FileDirectory:
     """Return a directory with a vote and some batches of one record, the first of which are synced."""
-    found = directory(torn_crashes=torn_crashes, lies=lies)
+    found = directory(torn_crashes=torn_crashes, lies=lies, aim=aim)
     found.election_state.prepare_write(VOTED).complete()
     for offset in range(synced + unsynced):
         found.log.append_as_follower(raft_batch(offset, 1), 1)
@@ -253,6 +276,49 @@ def test_a_restart_may_drop_records_without_a_beginning() -> None:
     batches = [found.ledger.batches[0]._replace(epoch=7), *found.ledger.batches]
     found._found = attrs.evolve(found._found, start_offset=2, told=("lost",), batches=())
     found._check_losses(found.disk.files.state(), 0, batches)
+
+
+def _aim(*kinds: str) -> tuple[Aim, Counter[str]]:
+    counts: Counter[str] = Counter()
+    return Aim(_Happening(*kinds), counts, 1, has_errors=True), counts
+
+
+@pytest.mark.parametrize("skipped", range(9))
+def test_what_a_failed_read_hides_is_there_again(skipped: int) -> None:
+    """Whichever read of an open fails: the next open has all that was synced, and is in no quarantine."""
+    aim, counts = _aim("aimed-read")
+    aim._choices.number = lambda start, stop, *_, **__: min(skipped, stop - 1)  # type: ignore[method-assign]
+    found = filled(aim=aim)
+    found.crash(_LosingAll(), (), yes)
+    assert found.open() is None
+    assert (found.log.end_offset.offset, found.log.quarantine, found.ledger.needs_others) == (3, None, False)
+    assert counts["aimed-read"] == 1
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_a_failed_read_hides_for_good_is_a_violation(is_lost: bool) -> None:
+    """A batch that was durable and is not found by the open after it, although its disk was not damaged."""
+    found = filled(aim=_aim()[0])
+    durable = found.ledger.batches[:3]
+    found._reopen()
+    if is_lost:
+        found._found = attrs.evolve(found._found, batches=found._found.batches[1:])
+        with pytest.raises(ViolationError, match="failed-reads-lose-nothing"):
+            found._check_whole(durable)
+    else:
+        found._check_whole(durable)
+
+
+def test_an_open_that_sets_files_aside_is_crashed_again_and_again() -> None:
+    """After the loss of the last segment the log says what it lacks, wherever the opens were cut."""
+    aim, counts = _aim("aimed-crash", "aimed-damage")
+    found = filled(unsynced=0, aim=aim)
+    assert found.damage(CALM) == "loses the name of 00000000000000000000.log"
+    assert counts["aimed-damage"] == 1
+    assert found.ledger.quarantine_end == 3
+    assert found.damage(CALM) is not None
+    assert found.ledger.quarantine_end == 3
+    assert found.log.quarantine is not None
 
 
 def test_a_sound_directory_must_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from raftlog.errors import OptionError
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
-from raftlog.testing.simulator.fault_plan import FaultPlan, Storage, draw_fault_plan, with_disks
+from raftlog.testing.simulator.fault_plan import AIMED_SHARE, FaultPlan, Storage, draw_fault_plan, with_disks
 from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals
 from raftlog.testing.simulator.runs.schedule import (
@@ -181,3 +181,13 @@ def test_schedules_crash_at_fetched_snapshots() -> None:
     assert any(run_seed(token).injected.get("snapshot-crash") for token in list(plans)[:8])
     without = ScheduleOptions(faults=frozenset(SWITCHES) - {"crashes"})
     assert not any(schedule.plan_of(Token(token.seed, without)).snapshot_crashes for token in plans)
+
+
+def test_aimed_faults_are_on_files_alone() -> None:
+    """In a quarter of these schedules, which then have frequent snapshots; all else is as it would be without."""
+    files = [plan_of(Token(seed, ScheduleOptions(storage=Storage.FILES))) for seed in range(400)]
+    aimed = [plan for plan in files if plan.is_aimed]
+    assert 0.8 < len(aimed) / len(files) / AIMED_SHARE < 1.2
+    assert {(plan.snapshot_interval, plan.snapshot_crashes) for plan in aimed} == {(40, 0.8)}
+    assert {plan.snapshot_interval for plan in files if not plan.is_aimed} == {0, 40, 150}
+    assert not any(plan_of(Token(seed, ScheduleOptions(storage=Storage.MODEL))).is_aimed for seed in range(50))

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aimed faults strike where they are aimed, and only there."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.errors import OutOfSpaceError, StorageError
+from raftlog.file_system import replace_file
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
+from raftlog.testing.contracts.made_batches import raft_batch
+from raftlog.testing.file_system.crash_states import DiskState
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.testing.simulator.choices import ReplayedChoices, SeededChoices, T
+from raftlog.testing.simulator.disks.aiming import Aim
+from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
+
+SEGMENTS = ("log-0/00000000000000000000.log", "log-0/00000000000000000007.log")
+SNAPSHOTS = ("log-0/00000000000000000005-0000000001.checkpoint", "log-0/00000000000000000006-0000000001.checkpoint")
+POINT, MARK, STATE = (f"log-0/{each}" for each in (RECOVERY_POINT_NAME, FLUSH_MARK_NAME, "quorum-state"))
+
+
+class Always(ReplayedChoices):
+    """Everything happens that may, and of options the last one is taken whose text is wanted, or else the first."""
+
+    def __init__(self, *wanted: str) -> None:
+        super().__init__({})
+        self._wanted = wanted
+
+    def happens(self, probability: float, kind: str, *of: int) -> bool:
+        """It does."""
+        return True
+
+    def pick(self, options: Sequence[T], kind: str, *of: int) -> T:
+        """Return what is wanted."""
+        return next((each for each in reversed(options) if str(each).endswith(self._wanted)), options[0])
+
+
+def aim(
+    choices: ReplayedChoices | SeededChoices, counts: Counter[str] | None = None, *, has_errors: bool = True
+) -> Aim:
+    """Return the aim at the disk of replica 1."""
+    return Aim(choices, Counter() if counts is None else counts, 1, has_errors=has_errors)
+
+
+def disk_of(*, batches: int = 3) -> DiskState:
+    """Return a directory with two segments of batches, two snapshots, and the small files."""
+    segment = b"".join(bytes(raft_batch(offset, 1)) for offset in range(batches))
+    files = dict.fromkeys(SEGMENTS, segment) | dict.fromkeys(SNAPSHOTS, b"state")
+    files |= {POINT: b"end 470\n", MARK: bytes(40), STATE: b'{"leaderEpoch":12}'}
+    return (("log-0", None, False), *((path, data, False) for path, data in sorted(files.items())))
+
+
+def changed(before: DiskState, after: DiskState) -> dict[str, bytes | None]:
+    """Return the files that differ, with their new bytes; None for one that is gone."""
+    now = {path: data for path, data, _ in after}
+    return {path: now.get(path) for path, data, _ in before if now.get(path) != data}
+
+
+@given(st.integers(0, 500))
+def test_a_number_becomes_another_number(seed: int) -> None:
+    """One bit of one file is another one, and the text is of digits where it was."""
+    state = disk_of()
+
+    class Numbers(SeededChoices):
+        def pick(self, options: Sequence[T], kind: str, *of: int) -> T:
+            return options[0] if kind == "aimed-place" else super().pick(options, kind, *of)
+
+        def happens(self, probability: float, kind: str, *of: int) -> bool:
+            return True
+
+    damaged = aim(Numbers(random.Random(seed))).damage(state, is_quarantined=False)
+    assert damaged is not None
+    ((path, now),) = changed(state, damaged.state).items()
+    before = dict(each[:2] for each in state)[path]
+    assert path in {POINT, STATE}
+    assert now is not None
+    assert before is not None
+    assert sum((one ^ other).bit_count() for one, other in zip(before, now, strict=True)) == 1
+    assert [bytes([each]).isdigit() for each in now] == [bytes([each]).isdigit() for each in before]
+    assert damaged.kind == "bit-rot"
+
+
+def test_an_epoch_rots_and_its_batch_is_sound_by_its_crc() -> None:
+    """No CRC covers the epoch: it is another one, and nothing else of the segment is."""
+    state = disk_of()
+    damaged = aim(Always("epoch")).damage(state, is_quarantined=False)
+    assert damaged is not None
+    ((path, now),) = changed(state, damaged.state).items()
+    assert path in SEGMENTS
+    assert now is not None
+    batch = RecordBatch(memoryview(now), 0, crc_is_checked=False)
+    assert batch.partition_leader_epoch != 1
+    assert batch.crc == RecordBatch(memoryview(bytes(raft_batch(0, 1))), 0, crc_is_checked=False).crc
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "kind"),
+    [("last-segment", SEGMENTS[1], "lost-file"), ("first-snapshot", SNAPSHOTS[0], "lost-file")],
+)
+def test_what_is_lost_is_the_file_that_is_named(place: str, path: str, kind: str) -> None:
+    """The last segment, or the first of two snapshots; it is counted."""
+    state, counts = disk_of(), Counter[str]()
+    damaged = aim(Always(place), counts).damage(state, is_quarantined=False)
+    assert damaged is not None
+    assert (changed(state, damaged.state), damaged.kind) == ({path: None}, kind)
+    assert counts == {"aimed-damage": 1}
+
+
+def test_the_first_batch_follows_the_first_snapshot() -> None:
+    """The next damage to a log whose first snapshot is gone is to its first segment."""
+    state, one = disk_of(), aim(Always("first-snapshot"))
+    assert one.damage(state, is_quarantined=False) is not None
+    damaged = one.damage(state, is_quarantined=False)
+    assert damaged is not None
+    assert (list(changed(state, damaged.state)), damaged.kind) == ([SEGMENTS[0]], "lost-sectors")
+
+
+def test_a_single_snapshot_is_not_lost() -> None:
+    """Without another one nothing could stand for what it has."""
+    state = tuple(each for each in disk_of() if each[0] != SNAPSHOTS[0])
+    assert aim(Always("first-snapshot")).damage(state, is_quarantined=False) is None
+
+
+def test_in_quarantine_one_of_two_files_is_lost() -> None:
+    """Once, and only after the last segment was lost: after other damage both files may be needed."""
+    state = disk_of()
+    for place, is_hit in (("last-segment", True), ("epoch", False)):
+        one = aim(Always(place))
+        assert one.damage(state, is_quarantined=False) is not None
+        damaged = one.damage(state, is_quarantined=True)
+        assert (damaged is not None) == is_hit
+        if damaged is not None:
+            assert list(changed(state, damaged.state)) in ([POINT], [MARK])
+            assert list(changed(state, damaged.state).values()) == [None]
+        assert one.damage(state, is_quarantined=True) is None
+
+
+def _writing(files: MemoryFileSystem) -> None:
+    replace_file(files, POINT, b"end 1\n")
+
+
+def _renaming(files: MemoryFileSystem) -> None:
+    _writing(files)
+    files.rename(SEGMENTS[1], f"{SEGMENTS[1]}.superseded-5")
+    files.sync_directory("log-0")
+
+
+def _for_a_moment(files: MemoryFileSystem) -> None:
+    files.rename(SEGMENTS[1], f"{SEGMENTS[1]}.swap")
+    files.rename(f"{SEGMENTS[1]}.swap", SEGMENTS[1])
+
+
+@pytest.mark.parametrize(("opens", "is_hit"), [(_writing, False), (_renaming, True), (_for_a_moment, False)])
+def test_an_open_is_cut_if_it_takes_files_away(opens: Callable[[MemoryFileSystem], None], is_hit: bool) -> None:
+    """From there on, at an operation that changes the disk; the disk itself is not touched."""
+    counts = Counter[str]()
+    steps = aim(Always("none"), counts).steps_of_open(disk_of(), opens)
+    assert (steps is not None) == is_hit == bool(counts["aimed-crash"])
+    if steps is not None:
+        files = MemoryFileSystem(disk_of())
+        opens(files)
+        assert files.steps[steps - 1].path == SEGMENTS[1]
+
+
+def test_work_finds_no_room_once() -> None:
+    """The next write to a segment fails, and the one after it does not; not on a healed disk, or one without errors."""
+    disk, counts = SimulatedDisk(1, Counter()), Counter[str]()
+    disk.files.make_directory("log-0")
+    file = disk.files.open(SEGMENTS[0], create=True)
+    aim(Always(".log"), counts, has_errors=False).begin_work(disk)
+    file.append(b"1")
+    aim(Always(".log"), counts).begin_work(disk)
+    with pytest.raises(OutOfSpaceError):
+        file.append(b"2")
+    assert disk.has_failed
+    assert not disk.has_erred
+    file.append(b"3")
+    disk.heal()
+    aim(Always(".log"), counts).begin_work(disk)
+    file.append(b"4")
+    assert counts == {"aimed-full": 1}
+
+
+def test_a_read_fails_once() -> None:
+    """That of a snapshot; the one after it succeeds, and a healed disk fails no more."""
+    disk, counts = SimulatedDisk(1, Counter()), Counter[str]()
+    disk.files = MemoryFileSystem(disk_of())
+    assert aim(Always(), counts).fail_open(disk)
+    disk.files.open_for_reads(STATE).read_at(0, 1)
+    snapshot = disk.files.open_for_reads(SNAPSHOTS[0])
+    with pytest.raises(StorageError):
+        snapshot.read_at(0, 1)
+    snapshot.read_at(0, 1)
+    disk.heal()
+    assert not aim(Always(), counts).fail_open(disk)
+    assert counts == {"aimed-read": 1}
