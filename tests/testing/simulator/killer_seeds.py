@@ -7,6 +7,8 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final, NamedTuple
 
+from raftlog.testing.simulator.runs import schedule
+from tests.mutants.planting import swap
 from tests.testing.simulator import run
 
 
@@ -19,12 +21,14 @@ class Killer(NamedTuple):
         seeds: the invariant finds it in one of so many, because each change of the core or of the simulator changes
             what a seed does.
         first: of the seeds; one that was seen to find it, since each that does not takes a second or two.
+        is_aimed: whether seeds may have aimed faults. Without them, a seed is what it was before there were any.
     """
 
     invariant: str
     bug: str
     seeds: int
     first: int = 0
+    is_aimed: bool = True
 
 
 KILLERS: Final = (
@@ -148,7 +152,7 @@ KILLERS: Final = (
     Killer("reads-are-confirmed", "K9-read", 200, first=354),
     Killer("reads-are-confirmed", "F8-read-by-old-fetch", 20),
     Killer("refusals-pause", "S-full-stands", 60, first=93),
-    Killer("refusals-pause", "R29-pause", 20, first=2),
+    Killer("refusals-pause", "R29-pause", 1, first=2, is_aimed=False),
     Killer("refusals-end", "S-full-forever", 60, first=25),
     Killer("refused-appends-fail", "S-full-failed", 60, first=8),
     Killer("elections-begin", "elections-late", 20),
@@ -192,6 +196,8 @@ def run_killer(killer: Killer) -> KillerRun:
 def _run_here(killer: Killer) -> KillerRun:
     seeds = f"{killer.first}..{killer.first + killer.seeds}"
     arguments = ["--processes", "1", "--seeds", seeds, "--plant", killer.bug, "--until", killer.invariant]
+    if not killer.is_aimed:
+        swap(schedule, "with_aimed_faults", lambda _: lambda plan, _: plan)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exit_code = run.main(arguments)
     return KillerRun(exit_code, printed.getvalue())
