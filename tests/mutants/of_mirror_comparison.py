@@ -14,6 +14,7 @@ from raftlog.tools.mirrors.comparing import (
     lifetimes,
     log_sums,
     log_view,
+    long_stretches,
     order_sums,
     pair,
     rows,
@@ -110,6 +111,14 @@ def _of_one_task(right: Any) -> Any:
             yield from right(self, list(group))
 
     return passed_over
+
+
+def _of_one_former_task(right: Any) -> Any:
+    def copied(*given: Any) -> Any:
+        found = right(*given)
+        return None if found is None or len(found) > 1 else found
+
+    return copied
 
 
 def _lost_at_restart(right: Any) -> Any:
@@ -374,7 +383,14 @@ MUTANTS: Final = (
         "copies before the first sync that is left are of tasks whose syncs compaction has removed",
         "LogCleaner",
         instead(course.Course, "_as_copied", _as_it_is),
-        (f"{_RESTARTS}::test_copies_of_tasks_whose_syncs_are_gone_are_harmless",),
+        (f"{_RESTARTS}::test_copies_of_what_retention_has_removed_since_are_harmless",),
+    ),
+    Mutant(
+        "R-mirror-former-tasks",
+        "a task may have been restarted more than once before the first sync that is left",
+        "LogCleaner",
+        swapped(long_stretches, "copied_runs", _of_one_former_task),
+        (f"{_RESTARTS}::test_a_task_that_was_restarted_often_is_no_fault",),
     ),
     Mutant(
         "R-mirror-one-sided",

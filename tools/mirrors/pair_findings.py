@@ -242,8 +242,8 @@ class _Words:
         theirs = _record_at(self._target_log, each.target.start)
         if ours is None or theirs is None:
             return "record"
-        parts = differing_parts(ours, theirs)
-        return parts_text([each for each in parts if each != "timestamp" or not self._target_log.end.is_append_time])
+        is_stamped = self._target_log.end.is_append_time and self._has_task
+        return parts_text([each for each in differing_parts(ours, theirs) if each != "timestamp" or not is_stamped])
 
     def _writers(self, each: MirrorDifference) -> str:
         """Return when others wrote first, and which producers."""

@@ -17,8 +17,18 @@ from raftlog.records.messages.mirrors.mirror_records import (
     read_mirror_record,
     write_mirror_record,
 )
+from raftlog.storage.reading.segment_reader import open_segment
 from tests.tools.console import run
-from tests.tools.mirrors.changed_mirror import MIRROR, SYNCS, Entry, copied, move_syncs, rewrite
+from tests.tools.mirrors.changed_mirror import (
+    MIRROR,
+    SYNCS,
+    Entry,
+    copied,
+    log_bytes,
+    move_syncs,
+    remove_indexes,
+    rewrite,
+)
 from tests.tools.mirrors.verb_runs import found, of_flow, refused, verified
 
 SOUND = """\
@@ -332,3 +342,19 @@ def test_times_that_the_target_has_stamped_are_not_compared(tmp_path: Path) -> N
     assert (outcome.exit_code, found(outcome)) == (2, [("mirror.changed", 150, 150)])
     (line,) = outcome.of_kind("finding")
     assert line["reason"] == "offset 150 of A.orders-0 has another value than offset 150 of orders-0"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_target_may_have_stamped_a_part_of_its_records(is_first: bool, tmp_path: Path) -> None:
+    """Whether its topic became one of LogAppendTime, or was one before, times are not compared."""
+    source, target = copied(tmp_path)
+    (log,) = (target / "A.orders-0").glob("*.log")
+    with open_segment(str(log)) as segment:
+        entries = list(enumerate(segment.records()))
+    parts, stamp_ms = (entries[:150], entries[150:]), 1_800_000_000_000
+    log.write_bytes(
+        b"".join(log_bytes(part, append_time_ms=stamp_ms if part is parts[not is_first] else None) for part in parts)
+    )
+    remove_indexes(target / "A.orders-0")
+    outcome = verified(source, target)
+    assert (outcome.exit_code, found(outcome)) == (0, [])

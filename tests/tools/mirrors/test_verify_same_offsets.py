@@ -64,6 +64,17 @@ def test_a_difference_is_at_one_offset(target: Path) -> None:
     assert (outcome.exit_code, found(outcome)) == (2, [("mirror.changed", 150, 150), ("mirror.hole", 100, 100)])
 
 
+def test_times_that_a_broker_has_stamped_are_copied(target: Path, tmp_path: Path) -> None:
+    """Brokers copy batches as they are: another LogAppendTime is another record."""
+    source = Path(shutil.copytree(MIRROR / "n1", tmp_path / "source"))
+    for cluster, stamp_ms in ((source, 1_800_000_000_000), (target, 1_800_000_000_001)):
+        rewrite(cluster / "orders-1", enumerate, append_time_ms=stamp_ms)
+    outcome = verified(source, target, *SAME)
+    assert (outcome.exit_code, found(outcome)) == (2, [("mirror.changed", 0, 0)])
+    (line,) = outcome.of_kind("finding")
+    assert line["reason"].endswith("the first one has another timestamp")
+
+
 def test_after_a_fail_over_others_have_written(target: Path) -> None:
     """The target was cut at its last stable offset and got a marker: what it has since is one finding, the rest lag."""
 

@@ -24,6 +24,8 @@ from raftlog.tools.mirrors.comparing.rows import (
     first_offsets,
 )
 
+LONG_GAP: Final = 1 << 16
+"""So many offsets without a record are one step, and not read through."""
 _KEPT_BLOCKS: Final = 4
 
 
@@ -143,7 +145,15 @@ class SummedView:
         """Return, for each digest, the offset of the first record that has it; None if none before an offset has."""
         if self._search is not None:
             return self._search(digests, end, committed=self.is_committed)
-        return first_offsets(self.rows(self.start_offset, end), digests)
+        return first_offsets(self._rows_beside_gaps(end), digests)
+
+    def _rows_beside_gaps(self, end: int) -> Iterator[DigestRows]:
+        """Yield all records before an offset (exclusive), without reading through long gaps."""
+        start = self.start_offset
+        for gap in self.long_gaps(LONG_GAP):
+            yield from self.rows(start, min(gap.start, end))
+            start = gap.end
+        yield from self.rows(start, end)
 
     def equals(self, rank: int, other: "SummedView", other_rank: int, count: int) -> bool:
         """Whether so many records from a rank on equal those of another log, in order, and none is unknown."""

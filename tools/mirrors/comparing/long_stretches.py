@@ -21,6 +21,8 @@ _RUN: Final = 256
 _MOST_PARTS: Final = 4096
 _SKIPPED: Final = (0, _RUN, 4 * _RUN)
 """The first records of a log may have faults: so many are passed to see where two logs begin alike."""
+MOST_TASKS: Final = 32
+"""So many tasks explain what a log has before the first offset sync that compaction has left."""
 _MOST_PLACES: Final = 8
 """So many of the first records of a log are looked for in the other one, and so many must be there in a row."""
 
@@ -168,6 +170,41 @@ def common_start(
                 before = min(at - first, more)
                 before = before if source.equals(at - before, target, other + more - before, before) else 0
                 return source.offset_at(at - before), target.offset_at(other + more - before)
+    return None
+
+
+def copied_runs(
+    source: SummedView, target: SummedView, start: tuple[int, int], end: int
+) -> list[tuple[int, int]] | None:
+    """Return where tasks have begun that have mirrored all of a part of the target, one after the other.
+
+    Each goes on with a record that the ones before it have mirrored, or with the one after these. It is found by its
+    contents, if these are not repeated.
+
+    Args:
+        source: the source.
+        target: the target.
+        start: the offsets of the first record, in both.
+        end: the offset in the target at which the part ends, exclusive.
+
+    Returns:
+        The offsets of the first record of each, in both; None if that does not explain what is there.
+    """
+    (rank, at), target_end = (source.rank(start[0]), target.rank(start[1])), target.rank(end)
+    runs, mirrored, all_ranks = [start], rank, source.rank(source.end_offset)
+    while at < target_end and len(runs) <= MOST_TASKS:
+        count = equal_count(source, rank, target, at, min(all_ranks - rank, target_end - at))
+        mirrored, at = max(mirrored, rank + count), at + count
+        if at == target_end:
+            return runs
+        here = target.offset_at(at)
+        digests = list(target.first_rows(OffsetRange(here, end), 1).digests)
+        mirrored_end = source.offset_after(OffsetRange(source.start_offset, source.end_offset), mirrored)
+        (there,) = source.first_offsets(digests, mirrored_end) if count else (None,)
+        if there is None:
+            return None
+        rank = source.rank(there)
+        runs.append((there, here))
     return None
 
 

@@ -17,7 +17,7 @@ from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseR
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
 from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
-from raftlog.tools.mirrors.comparing.long_stretches import equal_count, equal_tail_count, starting_place
+from raftlog.tools.mirrors.comparing.long_stretches import copied_runs, equal_count, equal_tail_count, starting_place
 from raftlog.tools.mirrors.comparing.place_runs import PlaceRun
 
 _SAMPLE: Final = 20
@@ -220,24 +220,22 @@ class _PairComparison:
         return None if found is None else attrs.evolve(gone, upstream=found[0], downstream=found[1])
 
     def _with_former(self, lifetime: Lifetime) -> Iterator[Lifetime]:
-        """Yield the first lifetime, after one of which no sync is left if that explains all that is before it."""
+        """Yield the first lifetime, after those of which no sync is left if they explain all that is before it."""
         first = lifetime.first
         views = [self._as_read, *[self._committed] * (self._reads_committed is None and self._committed.is_committed)]
         for view in views if self._holds(first) else ():
             former = self._former_start(view, first)
-            begin = None if former is None else self._begin(view, former, first)
-            if former is not None and self._is_copied(view, former, first if begin is None else begin):
-                yield Lifetime((), begin=former)
+            if former is None:
+                continue
+            begin = self._begin(view, former, first)
+            place, end = (former.upstream, former.downstream), first if begin is None else begin
+            found = copied_runs(view, self._target, place, end.downstream)
+            if found is not None:
+                for upstream, downstream in found:
+                    yield Lifetime((), begin=attrs.evolve(former, upstream=upstream, downstream=downstream))
                 lifetime = attrs.evolve(lifetime, begin=begin)
                 break
         yield lifetime
-
-    def _is_copied(self, source: SummedView, former: Sync, begin: Sync) -> bool:
-        """Whether a former task has mirrored all from a place on up to where the next one begins, and that again."""
-        rank, start = source.rank(former.upstream), self._target.rank(former.downstream)
-        count = self._target.rank(begin.downstream) - start
-        is_inside = 0 < count <= source.rank(source.end_offset) - rank and source.rank(begin.upstream) <= rank + count
-        return is_inside and source.equals(rank, self._target, start, count)
 
     def _former_start(self, source: SummedView, first: Sync) -> Sync | None:
         """Return where a former task began, as far as both logs have it; None if the first sync needs none."""
@@ -249,7 +247,8 @@ class _PairComparison:
                 return None
             places = source.offset_after(OffsetRange(0, first.upstream), 0), target.offset_at(0)
             return attrs.evolve(first, upstream=places[0], downstream=places[1])
-        if not count or source.equals(ours - count, target, theirs - count, count):
+        is_needed = theirs > ours and source.start_offset == 0
+        if source.equals(ours - count, target, theirs - count, count) and not is_needed:
             return None
         for mine, other, end in ((source, target, first.downstream), (target, source, source.end_offset)):
             here = mine.offset_at(0)

@@ -53,7 +53,8 @@ class LogEnd:
         offset: after the last sound batch.
         epoch: the leader epoch of that batch, or -1.
         newest_ms: the greatest timestamp of its records, in ms since the Unix epoch; None if there is no batch.
-        is_append_time: whether the broker has stamped its records (LogAppendTime), and not their producer.
+        is_append_time: whether the broker has stamped its first records or its last ones (LogAppendTime), and not their
+            producer. A topic may have changed from one to the other.
     """
 
     offset: int
@@ -90,7 +91,7 @@ def damage_of(path: str, piece: Corruption | TornTail) -> Finding:
 
 
 def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
-    """Return the end of a log, by the headers at the end of its last segment that has some.
+    """Return the end of a log, by the headers at the end of its last segment that has some, and by the first header.
 
     Args:
         segments: by ascending offset.
@@ -106,10 +107,20 @@ def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
             runs = [piece for piece in split_runs(source, start=position) if isinstance(piece, BatchRun)]
         if runs:
             last = runs[-1].batch(len(runs[-1]) - 1)
-            is_append_time = last.timestamp_type is TimestampType.LOG_APPEND_TIME
+            is_append_time = TimestampType.LOG_APPEND_TIME in (_first_timestamp_type(segments), last.timestamp_type)
             offset = max(end.offset, last.next_offset)
             return LogEnd(offset, last.partition_leader_epoch, last.max_timestamp, is_append_time)
     return end
+
+
+def _first_timestamp_type(segments: Sequence[SegmentPlace]) -> TimestampType | None:
+    """Return that of the first sound batch of a log; None if there is none."""
+    for segment in segments:
+        with open_source(segment.path) as source:
+            run = next((piece for piece in split_runs(source) if isinstance(piece, BatchRun)), None)
+            if run is not None:
+                return run.batch(0).timestamp_type
+    return None
 
 
 @attrs.frozen(eq=False)

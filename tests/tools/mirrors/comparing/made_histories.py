@@ -63,10 +63,7 @@ def numbered_source(size: int) -> MemoryLog:
 
 
 def made_history(chance: random.Random, *, contents: int = UNIQUE, most_restarts: int = 2) -> History:
-    """Return a sound mirror: each task goes on where Connect has stored that the one before it was, or earlier.
-
-    If compaction has left the newest sync, there was one restart at most, and the target has all.
-    """
+    """Return a sound mirror: each task goes on where Connect has stored that the one before it was, or earlier."""
     source = made_source(chance, chance.randrange(5, 80), contents)
     task = Task(lag_max=chance.choice((0, 2, 10, 100)), reads_committed=chance.random() < 0.4)
     origins: list[int] = []
@@ -80,8 +77,7 @@ def made_history(chance: random.Random, *, contents: int = UNIQUE, most_restarts
         taken = source.entries[at:end]
         origins += [each.offset for each in taken if not (task.reads_committed and each.is_aborted)]
         at = end
-    is_compacted = number < 2 and chance.random() < 0.4
+    is_compacted = chance.random() < 0.4
     starts = [chance.choice((0, 0, chance.randrange(end + 1))) for end in (source.end_offset, task.next_offset)]
     syncs = task.syncs[-1:] if is_compacted else task.syncs
-    target = task.log() if is_compacted else cut(task.log(), starts[1])
-    return History(cut(source, starts[0]), target, syncs, origins, task.reads_committed)
+    return History(cut(source, starts[0]), cut(task.log(), starts[1]), syncs, origins, task.reads_committed)

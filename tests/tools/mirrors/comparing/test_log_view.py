@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from raftlog.errors import DivergedLogError
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.comparing.log_sums import LogSums
+from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES, LogSums, SummedBlocks, sum_rows, unknown_blocks
 from raftlog.tools.mirrors.comparing.log_view import SummedView
 from raftlog.tools.mirrors.comparing.rows import DigestRows, Int64s
 from tests.tools.mirrors.comparing.made_mirrors import UNREADABLE, Entry, MemoryLog, rows_of
@@ -130,6 +130,39 @@ def test_contents_are_found_where_they_are_first(seed: int, committed: bool) -> 
         inside = naive.between(0, end)
         expected = [next((each.offset for each in inside if each.content == content), None) for content in contents]
         assert view.first_offsets(digests, end) == expected
+
+
+@attrs.frozen
+class ShortReads:
+    """A log in which nobody may read many offsets at once."""
+
+    log: MemoryLog
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset
+
+    def read(self, start: int, end: int) -> Iterator[DigestRows]:
+        assert end - start < 1 << 20
+        return self.log.read(start, end)
+
+
+@pytest.mark.parametrize("is_asked_in_the_gap", [True, False])
+def test_a_long_gap_is_not_read_through(is_asked_in_the_gap: bool) -> None:
+    """Who looks for records reads what is before a gap and after it."""
+    gap_end = 1 << 45
+    entries = [Entry(each, each % 1000) for each in (*range(10), gap_end + 23)]
+    before, after = (sum_rows(rows_of(some), NO_RANGES, offsets_of()) for some in (entries[:10], entries[10:]))
+    gap = unknown_blocks((offsets_of(10), offsets_of(gap_end + 23)), offsets_of())
+    log = MemoryLog(entries, 0, gap_end + 24)
+    view = SummedView(ShortReads(log), LogSums(SummedBlocks.joined([before, gap, after])))
+    end = gap_end if is_asked_in_the_gap else gap_end + 24
+    digests = list(rows_of([Entry(0, content) for content in (4, entries[10].content, 11)]).digests)
+    assert view.first_offsets(digests, end) == [4, None if is_asked_in_the_gap else gap_end + 23, None]
 
 
 def test_what_no_block_needs_is_not_read_again() -> None:

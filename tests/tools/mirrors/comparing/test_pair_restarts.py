@@ -2,6 +2,7 @@
 """Restarts of a task, whose syncs retention and compaction have left in part: what is sound, and what is not."""
 
 import random
+from collections.abc import Sequence
 
 import attrs
 import pytest
@@ -50,6 +51,62 @@ def test_restarts_and_retention_are_no_faults(seed: int, is_level_known: bool) -
     allowed = {Kind.COPIED_AGAIN, *[Kind.PASSED_OVER] * history.reads_committed}
     assert {each.kind for each in found.differences} <= allowed
     assert found.wrong_anchors == 0
+
+
+def of_tasks(*ranges: tuple[int, int], start: int = 0) -> History:
+    """A mirror of 60 records by some tasks, of which retention has left the end, and compaction the newest sync."""
+    source, task = numbered_source(60), Task(lag_max=100)
+    for number, (first, end) in enumerate(ranges):
+        if number:
+            task.restart()
+        task.mirror(source.entries[first:end])
+    origins = [each for first, end in ranges for each in range(first, end)]
+    return History(source, cut(task.log(), start), task.syncs[-1:], origins, reads_committed=False)
+
+
+LOOPS = (
+    ((0, 20), (10, 30), (15, 60)),
+    ((0, 20), (10, 30), (10, 60)),
+    ((0, 20), (15, 30), (10, 60)),
+    (*((first, first + 10) for first in range(0, 50, 5)), (45, 60)),
+    (*((0, 30),) * 4, (0, 60)),
+)
+
+
+@pytest.mark.parametrize("ranges", LOOPS)
+@pytest.mark.parametrize("start", [0, 8, 12])
+def test_a_task_that_was_restarted_often_is_no_fault(ranges: Sequence[tuple[int, int]], start: int) -> None:
+    """Whatever was mirrored again, and again: the copies are counted, and nothing is foreign, damaged or lost."""
+    history = of_tasks(*ranges, start=start)
+    differences = history.compared().differences
+    assert {each.kind for each in differences} == {Kind.COPIED_AGAIN}
+    if not start:
+        assert sum(each.count for each in differences) == len(history.origins) - 60
+
+
+@pytest.mark.parametrize(("most", "is_explained"), [(3, False), (4, True), (5, True)])
+def test_so_many_tasks_explain_what_is_there(monkeypatch: pytest.MonkeyPatch, most: int, is_explained: bool) -> None:
+    """Of more, records are only foreign: nobody knows who wrote them."""
+    monkeypatch.setattr(long_stretches, "MOST_TASKS", most)
+    found = kinds(of_tasks(*((0, 30),) * 4, (0, 60)))
+    assert (set(found) == {Kind.COPIED_AGAIN}) == is_explained
+
+
+@pytest.mark.parametrize("start", [0, 5])
+@pytest.mark.parametrize(
+    ("ranges", "place"),
+    [
+        (((0, 20), (21, 60)), (20, 21)),
+        (((0, 20), (25, 40), (30, 60)), (20, 25)),
+        (((0, 20), (10, 25), (28, 60)), (25, 28)),
+    ],
+)
+def test_what_no_task_has_mirrored_is_lost(
+    ranges: Sequence[tuple[int, int]], place: tuple[int, int], start: int
+) -> None:
+    """Though a restart would explain all the rest."""
+    lost = [each for each in of_tasks(*ranges, start=start).compared().differences if each.kind is Kind.LOST]
+    assert [(each.source.start, each.source.end) for each in lost] == [place]
 
 
 @given(SEEDS, st.data())
@@ -263,6 +320,26 @@ def test_copies_of_tasks_whose_syncs_are_gone_are_harmless(copies: int) -> None:
     found = history.compared().differences
     assert [(each.kind, each.count) for each in found] == [(Kind.COPIED_AGAIN, 7)] * copies
     assert [each.source.start for each in found] == [40 * number - 7 for number in range(1, copies + 1)]
+
+
+@pytest.mark.parametrize("start", [25, 30])
+@pytest.mark.parametrize(
+    ("ranges", "copies"),
+    [
+        (((0, 45), (20, 60)), []),
+        (((0, 45), (20, 50), (45, 60)), [(45, 50)]),
+        (((0, 45), (20, 50), (35, 55), (50, 60)), [(35, 50), (50, 55)]),
+    ],
+)
+def test_copies_of_what_retention_has_removed_since_are_harmless(
+    ranges: Sequence[tuple[int, int]], copies: Sequence[tuple[int, int]], start: int
+) -> None:
+    """A task went back to before where the source starts now; those after it are told as ever."""
+    history = of_tasks(*ranges)
+    found = attrs.evolve(history, source=cut(history.source, start)).compared().differences
+    assert [(each.kind, (each.source.start, each.source.end)) for each in found] == [
+        (Kind.COPIED_AGAIN, each) for each in copies
+    ]
 
 
 def test_one_changed_record_does_not_make_a_source_anew() -> None:
