@@ -242,18 +242,19 @@ class _PairComparison:
         target = self._target
         ours, theirs = source.rank(first.upstream), target.rank(first.downstream)
         count = min(ours, theirs)
-        if source.start_offset == target.start_offset == 0:
-            if theirs <= ours:
-                return None
+        is_whole = source.start_offset == target.start_offset == 0
+        is_needed = theirs > ours and source.start_offset == 0
+        if not is_needed and (is_whole or source.equals(ours - count, target, theirs - count, count)):
+            return None
+        if is_whole:
             places = source.offset_after(OffsetRange(0, first.upstream), 0), target.offset_at(0)
             return attrs.evolve(first, upstream=places[0], downstream=places[1])
-        is_needed = theirs > ours and source.start_offset == 0
-        if source.equals(ours - count, target, theirs - count, count) and not is_needed:
-            return None
         for mine, other, end in ((source, target, first.downstream), (target, source, source.end_offset)):
+            if not mine.start_offset:  # It may have no record at all: all are of aborted transactions.
+                continue
             here = mine.offset_at(0)
             digests = mine.first_rows(OffsetRange(here, mine.end_offset), 1).digests
-            (there,) = other.first_offsets(list(digests), end) if mine.start_offset else (None,)
+            (there,) = other.first_offsets(list(digests), end)
             if there is not None:
                 upstream, downstream = (here, there) if mine is source else (there, here)
                 return attrs.evolve(first, upstream=upstream, downstream=downstream)

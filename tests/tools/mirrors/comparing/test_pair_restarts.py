@@ -84,6 +84,20 @@ def test_a_task_that_was_restarted_often_is_no_fault(ranges: Sequence[tuple[int,
         assert sum(each.count for each in differences) == len(history.origins) - 60
 
 
+@pytest.mark.parametrize("level", [True, False, None])
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_source_of_aborted_records_alone_is_compared(level: bool | None, start: int) -> None:
+    """A task that should have left them all out, and was restarted: it is told, whatever is known of the level."""
+    source, task = MemoryLog(tuple(Entry(each, 1000 + each, True) for each in range(10)), 0, 10), Task(lag_max=100)
+    for _ in range(2):
+        task.mirror(source.entries)
+        task.restart()
+    history = History(source, cut(task.log(), start), task.syncs[-1:], [], reads_committed=False)
+    found = {each.kind for each in history.compared(reads_committed=level).differences}
+    assert (Kind.WRONG_ANCHOR in found) == (level is True)
+    assert found == {Kind.COPIED_AGAIN} or level is True
+
+
 @pytest.mark.parametrize(("most", "is_explained"), [(3, False), (4, True), (5, True)])
 def test_so_many_tasks_explain_what_is_there(monkeypatch: pytest.MonkeyPatch, most: int, is_explained: bool) -> None:
     """Of more, records are only foreign: nobody knows who wrote them."""
@@ -254,18 +268,27 @@ def test_a_change_where_logs_start_is_told(starts: tuple[int, int], kind: Kind) 
     assert (found.kind, found.source) == (kind, OffsetRange(at, at + 1))
 
 
-@pytest.mark.parametrize("place", [0, 1, 300, 900])
-@pytest.mark.parametrize("starts", [(0, 0), (300, 300), (100, 300)])
-def test_a_change_at_the_start_of_a_long_log_is_told(
-    place: int, starts: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before the only sync that compaction has left are more records than are told apart at a time."""
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a thousand records be more than are told apart at a time."""
     monkeypatch.setattr(course, "MOST_ROWS", 1000)
     monkeypatch.setattr(long_stretches, "MOST_ROWS", 1000)
     monkeypatch.setattr(long_stretches, "MOST_EDITS", 40)
-    source = numbered_source(3000)
-    task = Task()
+
+
+def mirrored(size: int) -> tuple[MemoryLog, Task]:
+    """A source, and the task that has mirrored all of it."""
+    source, task = numbered_source(size), Task()
     task.mirror(source.entries)
+    return source, task
+
+
+@pytest.mark.parametrize("place", [0, 1, 300, 900])
+@pytest.mark.parametrize("starts", [(0, 0), (300, 300), (100, 300)])
+@pytest.mark.usefixtures("few_rows")
+def test_a_change_at_the_start_of_a_long_log_is_told(place: int, starts: tuple[int, int]) -> None:
+    """Before the only sync that compaction has left are more records than are told apart at a time."""
+    source, task = mirrored(3000)
     logs = cut(source, starts[0]), attrs.evolve(cut(task.log(), starts[1]), at_once=1000)
     history = History(*logs, task.syncs[-1:], [], reads_committed=False)
     at = max(starts) + place
@@ -273,14 +296,10 @@ def test_a_change_at_the_start_of_a_long_log_is_told(
     assert (found.kind, found.source, found.target) == (Kind.CHANGED, OffsetRange(at, at + 1), OffsetRange(at, at + 1))
 
 
-def test_what_is_not_read_of_a_long_log_is_never_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("few_rows")
+def test_what_is_not_read_of_a_long_log_is_never_clean() -> None:
     """Both logs begin otherwise for longer than is looked at: a range is named."""
-    monkeypatch.setattr(course, "MOST_ROWS", 1000)
-    monkeypatch.setattr(long_stretches, "MOST_ROWS", 1000)
-    monkeypatch.setattr(long_stretches, "MOST_EDITS", 40)
-    source = numbered_source(3000)
-    task = Task()
-    task.mirror(source.entries)
+    source, task = mirrored(3000)
     target = attrs.evolve(task.log(), at_once=1000)
     history = History(source, target, task.syncs[-1:], [], reads_committed=False)
     for at in range(1500):
