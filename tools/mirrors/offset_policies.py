@@ -218,9 +218,7 @@ class SameOffsets:
     ) -> Sequence[GroupCheckpoint]:
         """See ``OffsetPolicy``: what a group has committed is where it goes on."""
         return [
-            GroupCheckpoint(
-                each.group, present(each.committed, "a commit in force"), each.committed or 0, each.offset, -1
-            )
+            GroupCheckpoint(each.group, at := present(each.committed, "a commit in force"), at, each.offset, -1)
             for each in commits_in_force(commits).values()
         ]
 

@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
-from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
+from raftlog.tools.mirrors.comparing.log_view import LONG_GAP, SummedLog, SummedView
 from raftlog.tools.mirrors.comparing.pair import PairCounts, PairResult
 from raftlog.tools.mirrors.comparing.place_runs import AdjacentOffsets, PlaceRun
 from raftlog.tools.mirrors.comparing.rows import MARKER, UNKNOWN, Bools, DigestRows, Int64s, RowReader
@@ -34,8 +34,6 @@ MOST_RUNS: Final = 1 << 16
 WINDOW_BITS: Final = 14
 """A window begins at each multiple of this power of two, or of a greater one if there would be too many."""
 _MOST_WINDOW_BITS: Final = 20
-LONG_GAP: Final = 1 << 16
-"""Of so many offsets, or more, without a record in both logs, none is looked at by itself."""
 _ENOUGH: Final = 2
 """So many of leader epoch, producer and timestamp agree if two records were one write."""
 _SAME, _APART = 0, -1

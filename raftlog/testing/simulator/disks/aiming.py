@@ -26,7 +26,7 @@ from raftlog.testing.file_system.crash_states import DiskState
 from raftlog.testing.file_system.faults import Operation, Step
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from raftlog.testing.simulator.choices import Choices
-from raftlog.testing.simulator.disks.damage import SECTOR_BYTES, Damaged
+from raftlog.testing.simulator.disks.damage import SECTOR_BYTES, Damaged, with_damaged_file
 from raftlog.testing.simulator.disks.naive_files import kind_of
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
 
@@ -174,12 +174,7 @@ class Aim:
 
     def _changed(self, state: DiskState, path: str, data: bytes | None, kind: str, words: str) -> Damaged:
         self._counts["aimed-damage"] += 1
-        changed = tuple(
-            (each, data if each == path else held, is_read_only)
-            for each, held, is_read_only in state
-            if each != path or data is not None
-        )
-        return Damaged(changed, kind, f"{words} of {path.rpartition('/')[2]}")
+        return with_damaged_file(state, path, data, kind, words)
 
 
 def _moves_files(step: Step) -> bool:

@@ -58,6 +58,19 @@ def damage_disk(state: DiskState, before: Mapping[str, bytes], choices: Choices,
     kind = choices.pick(OF_ONE_FILE, "damage", replica_id)
     damage = _Damage(files, before, choices, replica_id)
     data, words = damage.done(kind, path)
+    return with_damaged_file(state, path, data, kind, words)
+
+
+def with_damaged_file(state: DiskState, path: str, data: bytes | None, kind: str, words: str) -> Damaged:
+    """Return a disk of which one file has other bytes, or is gone.
+
+    Args:
+        state: the disk.
+        path: of the file.
+        data: its bytes; None if it is gone.
+        kind: one of ``DAMAGES``.
+        words: what has happened to it.
+    """
     changed = tuple(
         (each, data if each == path else held, is_read_only)
         for each, held, is_read_only in state

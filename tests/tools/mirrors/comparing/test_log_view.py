@@ -134,7 +134,7 @@ def test_contents_are_found_where_they_are_first(seed: int, committed: bool) -> 
 
 @attrs.frozen
 class ShortReads:
-    """A log in which nobody may read many offsets at once."""
+    """A log of which few offsets may be read at once."""
 
     log: MemoryLog
 
