@@ -113,6 +113,14 @@ def _of_one_task(right: Any) -> Any:
     return passed_over
 
 
+def _wherever_the_source_ends(right: Any) -> Any:
+    return lambda self, gone, ends: right(self, gone, (self._source.end_offset, ends[1]))
+
+
+def _with_its_own_record(right: Any) -> Any:
+    return lambda mine, at, records, other, place, end: right(mine, at, records, other, place - 1, end)
+
+
 def _of_one_former_task(right: Any) -> Any:
     def copied(*given: Any) -> Any:
         found = right(*given)
@@ -356,6 +364,27 @@ MUTANTS: Final = (
         "MirrorSourceTask",
         instead(pair._PairComparison, "_starting_place", _none),
         (f"{_RESTARTS}::test_retention_beside_a_restart_is_no_loss",),
+    ),
+    Mutant(
+        "R-mirror-begun-before",
+        "a task began before its first sync in both logs",
+        "MirrorSourceTask",
+        swapped(pair._PairComparison, "_starting_place", _wherever_the_source_ends),
+        (f"{_RESTARTS}::test_a_task_began_before_its_first_sync_in_both_logs",),
+    ),
+    Mutant(
+        "R-mirror-begun-after",
+        "a task went on after the record of a sync",
+        "MirrorSourceTask",
+        swapped(long_stretches, "_first_record_in", _with_its_own_record),
+        (f"{_RESTARTS}::test_the_record_of_a_sync_is_not_the_next_one",),
+    ),
+    Mutant(
+        "R-mirror-repeats",
+        "where records repeat, one of them does not show where a task went on",
+        "producers repeat themselves",
+        swapped(long_stretches, "_MOST_PLACES", lambda _: 1),
+        (f"{_RESTARTS}::test_eight_records_show_where_a_task_went_on",),
     ),
     Mutant(
         "R-mirror-passed-restart",

@@ -209,20 +209,22 @@ def copied_runs(
 
 
 def starting_place(
-    source: SummedView, target: SummedView, sync: tuple[int, int], target_end: int
+    source: SummedView, target: SummedView, sync: tuple[int, int], ends: tuple[int, int]
 ) -> tuple[int, int] | None:
     """Return where a task went on that has mirrored a record which is gone, as the offsets of one that is there.
 
     That is one of the first records of the log which has lost the one of the sync. By its contents it is found in the
-    other log, if these are not repeated, and those of the next records are there, too.
+    other log, if these are not repeated, and those of the next records are there, too. One record is enough where none
+    of both logs' records repeats another; else it takes several.
 
     Args:
         source: the source.
         target: the target.
         sync: the offsets of a record that the source, or the target, does not have any more.
-        target_end: where the task has ended in the target, exclusive.
+        ends: where that record must be before, in both: the first sync of the task that is there, or where it has
+            ended.
     """
-    (at, place), source_end = sync, source.end_offset
+    (at, place), (source_end, target_end) = sync, ends
     if at < source.start_offset:
         records = OffsetRange(source.start_offset, source_end)
         found = _first_record_in(source, at, records, target, place, target_end)
@@ -252,20 +254,21 @@ def _first_record_in(
     firsts = firsts.where(firsts.flags & UNKNOWN == 0)
     if not len(firsts):
         return None
-    low, high = other.rank(place), other.rank(end)
+    low, high = other.rank(place + 1), other.rank(end)
     last = int(firsts.offsets[:_MOST_PLACES][-1])
-    after = min(high, low + last - at + 1)  # Not each offset between has had a record.
+    after = min(high, low + last - at)  # Not each offset between has had a record.
     first = max(low, after - _WINDOW)
     if first >= after:
         return None
     rows = other.first_rows(OffsetRange(other.offset_at(first), other.end_offset), after - first)
     numbers, others = numbered(firsts, rows)
+    needed = _MOST_PLACES if any(len(np.unique(each)) < len(each) for each in (numbers, others)) else 1
     for index, offset in enumerate(firsts.offsets[:_MOST_PLACES].tolist()):
         places = np.flatnonzero(others == numbers[index])
         if len(places) != 1 or np.count_nonzero(numbers == numbers[index]) > 1:
             continue
         rank, there = mine.rank(offset), first + int(places[0])
         count = min(_MOST_PLACES, mine.rank(records.end) - rank, high - there)
-        if mine.equals(rank, other, there, count):
+        if count >= needed and mine.equals(rank, other, there, count):
             return offset, int(rows.offsets[places[0]])
     return None

@@ -187,18 +187,17 @@ class _PairComparison:
         for number, each in enumerate(lifetimes):
             end = min([self._target.end_offset, *(later.first.downstream for later in lifetimes[number + 1 :][:1])])
             here = self._named(each)
+            ends = (here[0].upstream, here[0].downstream) if here else (self._source.end_offset, end)
             gone = [sync for sync in each.syncs if not self._is_here(sync)]
             before = self._named(found[-1]) if found else []
-            begin = None
             if gone and (before or not here):
-                begin = self._starting_place(gone[-1], here[0].downstream if here else end)
+                each = attrs.evolve(each, begin=self._starting_place(gone[-1], ends))
             elif before:
-                begin = self._begin(self._as_read, before[-1], here[0])
+                each = attrs.evolve(each, begin=self._begin(self._as_read, before[-1], here[0]))
             elif not found and not gone:
                 *former, each = self._with_former(each)
                 found += former
-                begin = each.begin
-            found.append(attrs.evolve(each, begin=begin))
+            found.append(each)
         return found
 
     def _named(self, lifetime: Lifetime) -> list[Sync]:
@@ -213,10 +212,10 @@ class _PairComparison:
         self._unverifiable += sum(len(each.syncs) for each in lifetimes[: len(lifetimes) - len(left)])
         return left
 
-    def _starting_place(self, gone: Sync, target_end: int) -> Sync | None:
+    def _starting_place(self, gone: Sync, ends: tuple[int, int]) -> Sync | None:
         """Return where a task went on after a sync of which a record is gone."""
         view = self._committed if self._reads_committed is None else self._as_read
-        found = starting_place(view, self._target, (gone.upstream, gone.downstream), target_end)
+        found = starting_place(view, self._target, (gone.upstream, gone.downstream), ends)
         return None if found is None else attrs.evolve(gone, upstream=found[0], downstream=found[1])
 
     def _with_former(self, lifetime: Lifetime) -> Iterator[Lifetime]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from raftlog.tools.mirrors.comparing import course, long_stretches
@@ -51,6 +51,14 @@ def test_restarts_and_retention_are_no_faults(seed: int, is_level_known: bool) -
     allowed = {Kind.COPIED_AGAIN, *[Kind.PASSED_OVER] * history.reads_committed}
     assert {each.kind for each in found.differences} <= allowed
     assert found.wrong_anchors == 0
+
+
+@given(SEEDS, st.integers(0, 6), st.integers(1, 20), st.booleans())
+@example(458, 2, 3, True)
+def test_counts_add_up_whatever_repeats(seed: int, most_restarts: int, contents: int, is_level_known: bool) -> None:
+    """Each record of the source counts once, and each sync, also where few contents leave open which one is which."""
+    history = made_history(random.Random(seed), contents=contents, most_restarts=most_restarts)
+    history.compared(reads_committed=history.reads_committed if is_level_known else None)
 
 
 def of_tasks(*ranges: tuple[int, int], start: int = 0) -> History:
@@ -325,6 +333,52 @@ def test_a_log_above_all_syncs_whose_records_repeat_is_not_verified() -> None:
     history = attrs.evolve(history, source=cut(source, 150))
     found = history.compared()
     assert (found.differences, found.counts.unverifiable, found.counts.lag) == ((), 50, 0)
+
+
+def alike(log: MemoryLog, *places: int) -> MemoryLog:
+    """A log with one content at some places."""
+    entries = list(log.entries)
+    for each in places:
+        entries[each] = attrs.evolve(entries[each], content=7)
+    return attrs.evolve(log, entries=tuple(entries))
+
+
+def test_a_task_began_before_its_first_sync_in_both_logs() -> None:
+    """A record of the source after that sync, which is the same as a former one, does not show where it went on."""
+    source, task = alike(numbered_source(15), 10, 14), Task(lag_max=2)
+    task.mirror(source.entries)
+    task.restart()
+    task.mirror(source.entries[6:14])
+    history = History(cut(source, 12), task.log(), task.syncs, [], reads_committed=False)
+    assert kinds(history) == [Kind.COPIED_AGAIN]
+
+
+def test_the_record_of_a_sync_is_not_the_next_one() -> None:
+    """A record that is the same as the one of the last sync, which the source has lost, was not mirrored yet."""
+    source, task = alike(numbered_source(40), 15, 25), Task(lag_max=0)
+    task.mirror(source.entries[:16])
+    history = History(cut(source, 20), task.log(), task.syncs, [], reads_committed=False)
+    assert kinds(history) == []
+
+
+REPEATED = MemoryLog(tuple(Entry(each, each % 5) for each in range(60)), 0, 60)
+
+
+def test_one_record_shows_nothing_where_records_repeat() -> None:
+    """The last one that was mirrored is the same as one that was not: nothing was skipped between."""
+    source, task = alike(REPEATED, 39, 50), Task(lag_max=100)
+    task.mirror(source.entries[:40])
+    found = History(cut(source, 45), task.log(), task.syncs, [], reads_committed=False).compared()
+    assert (found.differences, found.counts.compared) == ((), 0)
+
+
+@pytest.mark.parametrize(("start", "compared"), [(31, 9), (32, 8), (33, 0)])
+def test_eight_records_show_where_a_task_went_on(start: int, compared: int) -> None:
+    """So many in a row must be the same, where records repeat."""
+    source, task = alike(REPEATED, start), Task(lag_max=100)
+    task.mirror(source.entries[:40])
+    found = History(cut(source, start), task.log(), task.syncs, [], reads_committed=False).compared()
+    assert (found.differences, found.counts.compared) == ((), compared)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
