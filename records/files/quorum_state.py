@@ -35,9 +35,9 @@ class QuorumStateData:
 
     Attributes:
         data_version: 0 or 1; Kafka writes the one that goes with the last known ``kraft.version``.
-        leader_id: the leader of the epoch, or -1.
+        leader_id: the leader of the epoch, or -1. Ids below that are refused.
         leader_epoch: the latest epoch that the replica has seen.
-        voted_id: the candidate that it voted for in that epoch, or -1.
+        voted_id: the candidate that it voted for in that epoch, or -1, likewise.
         voted_directory_id: the directory of that candidate, or None; version 1 only.
         current_voters: the voters' ids, or None (JSON null); version 0 only. Kafka uses them only for display.
         cluster_id: always empty in files that Kafka writes; version 0 only.
@@ -61,6 +61,8 @@ class QuorumStateData:
         for value in (self.leader_id, self.leader_epoch, self.voted_id, *(self.current_voters or ())):
             _check_number(value, bits=32)
         _check_number(self.applied_offset, bits=64)
+        if min(self.leader_id, self.voted_id) < UNKNOWN_ID:
+            raise ValueError(f"the leader {self.leader_id}, or the vote {self.voted_id}, is no id")
         self.cluster_id.encode()
         if self.data_version not in (0, 1):
             raise UnsupportedVersionError(f"unknown quorum-state version {self.data_version}")
@@ -77,6 +79,8 @@ class QuorumStateData:
 
 def read_quorum_state(data: bytes) -> QuorumStateData:
     """Read ``quorum-state``. Like Kafka, read only the first line, and ignore unknown fields.
+
+    The number -0 is refused, which Kafka reads and never writes: it is what one flipped bit makes of -1.
 
     Raises:
         DecodeError: it is not a JSON object, or a field is missing or has an invalid value.
@@ -114,7 +118,7 @@ def write_quorum_state(state: QuorumStateData) -> bytes:
 
 def _json_object(line: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(line.decode())
+        fields = json.loads(line.decode(), parse_int=_whole_number)
     except RecursionError:
         raise DecodeError("JSON nested too deeply", "file-format", position=0) from None
     except UnicodeDecodeError as error:
@@ -127,6 +131,12 @@ def _json_object(line: bytes) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise DecodeError("not a JSON object", "file-format", position=0)
     return fields
+
+
+def _whole_number(digits: str) -> int:
+    if digits == "-0":
+        raise DecodeError("the number -0, which nothing writes", "file-format", position=0)
+    return int(digits)
 
 
 def _from_fields(fields: dict[str, Any]) -> QuorumStateData:

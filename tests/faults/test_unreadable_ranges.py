@@ -11,6 +11,7 @@ from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.reading.readable_bytes import BLOCK_SIZE
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.faults.log_story import (
     DIRECTORY,
@@ -23,7 +24,7 @@ from tests.faults.log_story import (
     leader_batch,
     part,
 )
-from tests.file_logs import install_snapshot, kill, make_snapshot
+from tests.file_logs import install_snapshot, kill, make_snapshot, overwrite
 from tests.unreadable_files import UnreadableFiles
 
 CONFIG: Final = LogConfig(segment_size_bytes=5 * BLOCK_SIZE)
@@ -82,7 +83,7 @@ def test_a_block_of_a_segment(*, is_kafkas: bool) -> None:
         assert (again.quarantine, contents(again)) == (None, list(HISTORY))
 
 
-@pytest.mark.parametrize("suffix", ["index", "leader-epoch-checkpoint", FLUSH_MARK_NAME])
+@pytest.mark.parametrize("suffix", ["index", "leader-epoch-checkpoint"])
 def test_a_block_of_a_file_that_follows_from_the_log(suffix: str) -> None:
     """The file is rebuilt, or not needed: all records are there."""
     source = written()
@@ -91,14 +92,32 @@ def test_a_block_of_a_file_that_follows_from_the_log(suffix: str) -> None:
         assert (log.quarantine, contents(log)) == (None, list(HISTORY))
 
 
-def test_a_durable_end_must_be_known() -> None:
-    """Nobody acts as if the recovery point said nothing: the directory does not open, and nothing is changed."""
+@pytest.mark.parametrize("name", [RECOVERY_POINT_NAME, FLUSH_MARK_NAME])
+def test_a_durable_end_must_be_known(name: str) -> None:
+    """Nobody acts as if either file said nothing: the directory does not open, and nothing is changed."""
     source = written()
-    ((path, positions),) = blocks(source, RECOVERY_POINT_NAME)
-    files = UnreadableFiles(source, {path: positions})
-    with pytest.raises(StorageError):
-        FileLog.open(files, DIRECTORY, CONFIG)
-    assert files.contents() == source.contents()
+    for path, positions in blocks(source, name):
+        files = UnreadableFiles(source, {path: positions})
+        with pytest.raises(StorageError, match=name):
+            FileLog.open(files, DIRECTORY, CONFIG)
+        assert files.contents() == source.contents()
+
+
+def test_a_mark_that_cannot_be_read_just_now_hides_no_loss() -> None:
+    """A disk that has lost synced records fails to read the only file that says so: the next open finds the loss."""
+    source = written()
+    with FileLog.open(source, DIRECTORY, CONFIG) as log:
+        fetch(log, extended(HISTORY, data_batch(2, 700)))
+        log.flush()
+        source = kill(source)
+    last = max(path for path in source.contents() if path.endswith(".log"))
+    overwrite(source, last, len(source.contents()[last]) - 100, bytes(100))
+    source.faults.append(Fault(Operation.READ, path_end=FLUSH_MARK_NAME))
+    with pytest.raises(StorageError, match=FLUSH_MARK_NAME):
+        FileLog.open(source, DIRECTORY, CONFIG)
+    again = FileLog.open(source, DIRECTORY, CONFIG)
+    assert again.quarantine is not None
+    assert again.quarantine.durable_end_offset == END + 1
 
 
 @pytest.mark.parametrize("start_offset", [0, 14])

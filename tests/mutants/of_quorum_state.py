@@ -9,6 +9,7 @@ import attrs
 from raftlog import file_system
 from raftlog.errors import OutOfSpaceError
 from raftlog.quorum import election_states, high_watermark
+from raftlog.records.files import quorum_state
 from raftlog.storage.state import leading, quorum_state_store
 from raftlog.storage.state.quorum_state_store import (
     RESERVE_NAME,
@@ -148,6 +149,13 @@ def _one_voter_less(ends: Iterable[int], majority_size: int) -> int | None:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "W1-zero",
+        "a flipped bit that makes -0 of -1 invents no vote",
+        "raftlog's own simulator",
+        instead(quorum_state, "_whole_number", int),
+        ("tests/records/files/test_quorum_state.py::test_no_flipped_bit_invents_a_leader_or_a_vote",),
+    ),
     Mutant(
         "R-own-epoch",
         "records of an earlier epoch are not committed by their number of copies",

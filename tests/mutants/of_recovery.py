@@ -7,13 +7,14 @@ from typing import Any, Final
 import attrs
 
 from raftlog import file_system
+from raftlog.errors import StorageError
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch
 from raftlog.records.batches import control_batch
 from raftlog.records.limits import MIN_RECORD_SIZE
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.storage.local_file_system import LocalFile
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery import directory_settling, rewriting, startup
+from raftlog.storage.recovery import directory_settling, recovery_point, rewriting, startup
 from raftlog.storage.recovery.recovery_report import ActionKind
 from raftlog.storage.recovery.scanned_segments import ScannedSegments
 from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover
@@ -103,6 +104,16 @@ def _torn_where_unreadable(right: Wrong) -> Wrong:
         return scan
 
     return scan_segment
+
+
+def _none_where_unreadable(right: Wrong) -> Wrong:
+    def load_marks(*arguments: Any) -> Any:
+        try:
+            return right(*arguments)
+        except StorageError:
+            return ()
+
+    return load_marks
 
 
 def _without_report(right: Wrong) -> Wrong:
@@ -246,6 +257,16 @@ MUTANTS: Final = (
         "EIO",
         swapped(segment_scan, "scan_segment", _torn_where_unreadable),
         (f"{SCAN}::test_unreadable_bytes_are_reported_at_their_place",),
+    ),
+    Mutant(
+        "R17-unread-mark",
+        "a flush mark that the disk does not give back may say how far the log was durable",
+        "raftlog's own simulator",
+        swapped(recovery_point, "_load_marks", _none_where_unreadable),
+        (
+            "tests/faults/test_unreadable_ranges.py::test_a_durable_end_must_be_known",
+            "tests/faults/test_unreadable_ranges.py::test_a_mark_that_cannot_be_read_just_now_hides_no_loss",
+        ),
     ),
     Mutant(
         "R17-silent",

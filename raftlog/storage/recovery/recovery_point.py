@@ -229,7 +229,8 @@ def load_durable_point(file_system: FileSystem, directory: str) -> StoredDurable
     """Read both files of a log directory; missing or damaged ones are left out.
 
     Raises:
-        StorageError: the recovery point exists and cannot be read. It must not be treated as missing.
+        StorageError: one of them exists and cannot be read. It must not be treated as missing: a failing disk may have
+            lost the end of the log, too, and nothing else may say so.
     """
     point, problem = None, None
     path = join(directory, RECOVERY_POINT_NAME)
@@ -245,7 +246,7 @@ def load_durable_point(file_system: FileSystem, directory: str) -> StoredDurable
 def _load_marks(file_system: FileSystem, path: str) -> tuple[FlushMark, ...]:
     try:
         data = read_file(file_system, path, _MAX_FILE_SIZE)
-    except (CorruptFileError, StorageError):
+    except (CorruptFileError, MissingFileError):
         return ()  # A mark is evidence if it exists; its absence is not.
     return tuple(mark for mark in read_flush_marks(data).values() if mark is not None)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """quorum-state: exact bytes of both versions, what Kafka's reader forgives and what not, and all that it wrote."""
 
+import contextlib
 import json
 import uuid
 from collections.abc import Callable
@@ -29,7 +30,8 @@ V1_NO_VOTE = (
 )
 
 int32 = st.integers(-(2**31), 2**31 - 1)
-in_both = {"leader_id": int32, "leader_epoch": int32, "voted_id": int32}
+ids = st.integers(-1, 2**31 - 1)
+in_both = {"leader_id": ids, "leader_epoch": int32, "voted_id": ids}
 states = st.builds(
     QuorumStateData,
     st.just(0),
@@ -147,6 +149,9 @@ def test_other_fields_and_lines_are_ignored() -> None:
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":true'), "32 bits"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":NaN'), "32 bits"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":' + b"9" * 10000), "not JSON"),
+        (V1.replace(b'"leaderId":-1', b'"leaderId":-0'), "the number -0"),
+        (V1.replace(b'"leaderId":-1', b'"leaderId":-2'), "no id"),
+        (V1.replace(b'"votedId":2', b'"votedId":-2'), "no id"),
         (V1.replace(b"AQIDBAUGBwgJCgsMDQ4PEA", b"AQ"), "not a uuid"),
         (V1.replace(b'"data_version":1', b'"data_version":"1"'), "data_version"),
         (b"[" * 1_000_000, "JSON"),
@@ -166,6 +171,20 @@ def test_a_json_error_has_its_place_in_bytes() -> None:
     with pytest.raises(DecodeError) as caught:
         read_quorum_state('{"é":1 x'.encode())
     assert caught.value.position == 8
+
+
+@given(states)
+@settings(max_examples=20)
+def test_no_flipped_bit_invents_a_leader_or_a_vote(state: QuorumStateData) -> None:
+    """A file that names none never names one because of a single bit: it is refused then, or still names none."""
+    state = attrs.evolve(state, leader_id=-1, voted_id=-1)
+    written = write_quorum_state(state)
+    for place in range(8 * len(written)):
+        flipped = bytearray(written)
+        flipped[place // 8] ^= 1 << place % 8
+        with contextlib.suppress(DecodeError):
+            read = read_quorum_state(bytes(flipped))
+            assert (read.leader_id, read.voted_id) == (-1, -1)
 
 
 @pytest.mark.parametrize("version", [-1, 2, 2**40])
@@ -206,14 +225,18 @@ def test_every_quorum_state_of_kafka_reads_and_writes_back() -> None:
 
 @pytest.mark.parametrize("field", ["leader_id", "leader_epoch", "voted_id", "applied_offset", "current_voters"])
 def test_numbers_fit_in_their_fields(field: str) -> None:
-    """The smallest and the greatest of 32 bits, or of 64 for the offset, are taken, and one more is not."""
+    """The smallest and the greatest of 32 bits, or of 64 for the offset, are taken, and one more is not.
+
+    The least id of a leader, or of a candidate, is -1.
+    """
     bits = 64 if field == "applied_offset" else 32
+    least = -1 if field in {"leader_id", "voted_id"} else -(1 << bits - 1)
 
     def of(number: int) -> QuorumStateData:
         value: Any = (number,) if field == "current_voters" else number
         return attrs.evolve(QuorumStateData(0), **{field: value})
 
-    for number in (-(1 << bits - 1), 0, (1 << bits - 1) - 1):
+    for number in (least, 0, (1 << bits - 1) - 1):
         assert read_quorum_state(write_quorum_state(of(number))) == of(number)
     for number in (-(1 << bits - 1) - 1, 1 << bits - 1):
         with pytest.raises(ValueError, match=f"not a number of {bits} bits"):

@@ -27,6 +27,7 @@ class DiskWitness:
         watch: is called with the ledger of a directory whose election state or truncation has just become durable,
             before its replica learns of it; a trace can be written from that.
         known_end: the highest high watermark that any replica has had, exclusive.
+        invented_epoch: the latest epoch that damage has made of another one in an election state; nobody led it.
     """
 
     def __init__(self, history: CommittedHistory, replay: Replay) -> None:
@@ -34,7 +35,7 @@ class DiskWitness:
         self.watch: Callable[[Ledger], None] | None = None
         self.replay = replay
         self.ledgers: dict[ReplicaKey, Ledger] = {}
-        self.known_end = 0
+        self.known_end = self.invented_epoch = 0
         self.voter_changes = 0
         self.counts: Counter[str] = Counter()
         self._votes: dict[tuple[ReplicaKey, int], object] = {}

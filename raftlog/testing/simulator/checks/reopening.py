@@ -201,4 +201,6 @@ def check_state(
     is_later = state is not None and ledger.state is not None and state.leader_epoch > ledger.state.leader_epoch
     is_kept = is_damaged and is_later and state is not None and state.leader_id == UNKNOWN_ID
     check(is_kept or not may_vote, "votes-are-kept", "{}: {} after {}", ledger.key, state, ledger.state)
+    if is_kept and state is not None:
+        witness.invented_epoch = max(witness.invented_epoch, state.leader_epoch)
     ledger.state = state

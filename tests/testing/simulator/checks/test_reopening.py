@@ -198,6 +198,8 @@ def test_an_election_state(
     if is_damaged if is_right is None else is_right:
         check_state(known.witness, ledger, state, requested, may_vote=may_vote, is_damaged=is_damaged)
         assert ledger.state == state
+        is_invented = state not in (VOTED, requested) and state is not None and may_vote
+        assert known.witness.invented_epoch == (state.leader_epoch if is_invented and state else 0)
         return
     with pytest.raises(ViolationError) as caught:
         check_state(known.witness, ledger, state, requested, may_vote=may_vote, is_damaged=is_damaged)
