@@ -23,8 +23,7 @@ from raftlog.tools.mirrors.comparing import (
 )
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES
 from raftlog.tools.mirrors.on_spark import spark_summer
-from raftlog.tools.mirrors.reading import flow, log_reading, log_rows, metadata, replica_choice
-from tests.mutants.planting import Mutant, instead, instead_of_property, swapped
+from tests.mutants.planting import Mutant, instead, swapped
 
 _PLANTED: Final = "tests/tools/mirrors/comparing/test_planted_mirrors.py"
 _PAIR: Final = "tests/tools/mirrors/comparing/test_pair.py"
@@ -33,11 +32,10 @@ _PARTS: Final = "tests/tools/mirrors/on_spark/test_spark_summer.py"
 _RESTARTS: Final = "tests/tools/mirrors/comparing/test_pair_restarts.py"
 _RESETS: Final = "tests/tools/mirrors/comparing/test_pair_resets.py"
 _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
-_REPLICAS_OF_VERB: Final = "tests/tools/mirrors/test_verify_replicas.py"
 _SAME: Final = "tests/tools/mirrors/comparing/test_same_offsets.py"
 _SAME_VERB: Final = "tests/tools/mirrors/test_verify_same_offsets.py"
 _BAD: Final = "tests/tools/mirrors/test_bad_mirrors.py"
-_VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
+_ENDS: Final = "tests/tools/mirrors/test_damaged_ends.py"
 
 
 def _in_any_order(right: Any) -> Any:
@@ -68,20 +66,12 @@ def _without_places(self: Any) -> Any:
     return self
 
 
-def _all_sound(*_: Any) -> dict[str, Any]:
-    return {}
-
-
 def _always(*_: Any) -> bool:
     return True
 
 
 def _all_given(_self: Any, syncs: Any) -> Any:
     return list(syncs)
-
-
-def _whole(*_: Any, **__: Any) -> Any:
-    return metadata.MetadataState.WHOLE
 
 
 def _as_given(_self: Any, syncs: Any, _made_anew: Any) -> Any:
@@ -119,6 +109,10 @@ def _wherever_the_source_ends(right: Any) -> Any:
 
 def _with_its_own_record(right: Any) -> Any:
     return lambda mine, at, records, other, place, end: right(mine, at, records, other, place - 1, end)
+
+
+def _one(_right: Any) -> Any:
+    return 1
 
 
 def _of_one_former_task(right: Any) -> Any:
@@ -167,14 +161,6 @@ def _of_whatever_is_known(ours: Any, theirs: Any) -> Any:
     return (ours[0] == theirs[0]).all(axis=1)
 
 
-def _as_if_rising(right: Any) -> Any:
-    def joined(parts: Any, start: int, end: int, edges: Any) -> Any:
-        found = right(parts, start, end, edges)
-        return right(parts[:1], start, end, edges) if found is None else found
-
-    return joined
-
-
 MUTANTS: Final = (
     Mutant(
         "R-mirror-offsets",
@@ -212,13 +198,6 @@ MUTANTS: Final = (
         (_SAME_VERB,),
     ),
     Mutant(
-        "R-mirror-replica",
-        "a replica that others contradict is not compared, however far it reaches",
-        "KIP-101",
-        instead(replica_choice, "sound_lineage_faults", _all_sound),
-        (_REPLICAS,),
-    ),
-    Mutant(
         "R-mirror-made-anew",
         "syncs of a topic that was made anew since do not count for the one that is there",
         "KIP-516",
@@ -240,13 +219,6 @@ MUTANTS: Final = (
         (_REPLICAS,),
     ),
     Mutant(
-        "R-mirror-most-records",
-        "of replicas that end alike, the one with most records is compared",
-        "UnifiedLog",
-        instead_of_property(replica_choice._Candidate, "preference", lambda each: (not each.is_out, each.end)),
-        (_REPLICAS,),
-    ),
-    Mutant(
         "R-mirror-older-records",
         "records that are older than the source, which was made anew, are of the former topic, though no sync is",
         "KIP-516",
@@ -259,13 +231,6 @@ MUTANTS: Final = (
         "KIP-516",
         instead(pair._PairComparison, "_without_true", _all_given),
         (_RESETS,),
-    ),
-    Mutant(
-        "R-mirror-no-metadata",
-        "it is said if the metadata of a cluster are not here",
-        "KIP-500",
-        instead(metadata, "metadata_state", _whole),
-        (f"{_REPLICAS_OF_VERB}::test_what_is_not_looked_for_without_metadata_is_said",),
     ),
     Mutant(
         "R-mirror-order",
@@ -383,8 +348,15 @@ MUTANTS: Final = (
         "R-mirror-repeats",
         "where records repeat, one of them does not show where a task went on",
         "producers repeat themselves",
-        swapped(long_stretches, "_MOST_PLACES", lambda _: 1),
+        swapped(long_stretches, "_MOST_PLACES", _one),
         (f"{_RESTARTS}::test_eight_records_show_where_a_task_went_on",),
+    ),
+    Mutant(
+        "R-mirror-unread-anchor",
+        "a sync of a record that cannot be read is not verified",
+        "OffsetSyncWriter",
+        instead(stretches, "_is_unknown", _never),
+        (f"{_ENDS}::test_a_damaged_batch_is_unverifiable",),
     ),
     Mutant(
         "R-mirror-passed-restart",
@@ -429,25 +401,11 @@ MUTANTS: Final = (
         (_BAD,),
     ),
     Mutant(
-        "R-mirror-twice",
-        "one cluster is no mirror of itself",
-        "MirrorSourceConnector",
-        instead(flow, "check_clusters", _none),
-        (_BAD,),
-    ),
-    Mutant(
         "R-mirror-aborted-target",
         "aborted records of the target were mirrored again",
         "KIP-618",
         swapped(pair, "compare_pair", _all_of_target),
         (_BAD,),
-    ),
-    Mutant(
-        "R-mirror-hole",
-        "an offset without a record and without a control batch is a hole",
-        "UnifiedLog",
-        instead(log_rows, "uncovered", _without_gaps),
-        (_VERB,),
     ),
     Mutant(
         "R-mirror-between-pieces",
@@ -468,13 +426,6 @@ MUTANTS: Final = (
         "a segment that is divided within damage is read again, as a whole",
         "LogSegment",
         instead(spark_summer, "_cut_in_damage", _nothing),
-        (_PARTS,),
-    ),
-    Mutant(
-        "R-mirror-falling-parts",
-        "a log whose offsets fall from one part to the next is read as a whole",
-        "UnifiedLog",
-        swapped(log_reading, "joined_sums", _as_if_rising),
         (_PARTS,),
     ),
 )

@@ -114,11 +114,9 @@ class GivenFiles:
             ):
                 end = max(end, base_offset)
                 with open_source(segment) as source:
-                    start = IndexSeek(segment, base_offset).position_before(source, _MAX_OFFSET)
-                    pieces = split(source, start=start)
-                    found = [each.next_offset for each in pieces if isinstance(each, RecordBatch)]
-                if found:
-                    return max(end, *found)
+                    last = IndexSeek(segment, base_offset).end(source).batch
+                if last is not None:
+                    return max(end, last.last_offset + 1)
         except StorageError as error:
             self._report(error)
         return end
@@ -151,7 +149,9 @@ class GivenFiles:
         return attrs.evolve(found, unconfirmed_epoch=last, unconfirmed_path=segment)
 
     def _last_batches(self, path: str, files: Set[str]) -> tuple[str, int]:
-        """Return the last segment that has batches, and the highest leader epoch of those after its last index entry.
+        """Return the last segment that has sound batches, and the highest leader epoch of the last ones.
+
+        These are those from its last index entry on; if none of them is sound, all that it has.
 
         Raises:
             StorageError: a file cannot be read.
@@ -160,6 +160,8 @@ class GivenFiles:
             with open_source(segment) as source:
                 start = IndexSeek(segment, base_offset).position_before(source, _MAX_OFFSET)
                 epoch = self._leader_epoch(source, segment, start)
+                if epoch < 0 and start:
+                    epoch = self._leader_epoch(source, segment, 0)
             if epoch >= 0:
                 return segment, epoch
         return "", -1

@@ -4,15 +4,11 @@
 from collections.abc import Iterable
 
 from raftlog.errors import StorageError
-from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.iterator import ByteSource, split
-from raftlog.records.batches.legacy import LegacyBatch
+from raftlog.records.batches.iterator import ByteSource
 from raftlog.records.files.file_names import FileKind
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.dump.selection import Selection
 from raftlog.tools.input.inputs import InputFile
-
-_MAX_OFFSET = 2**63 - 1
 
 
 def start_position(file: InputFile, source: ByteSource, selection: Selection) -> int:
@@ -35,12 +31,8 @@ def end_offset(file: InputFile) -> int | None:
     from raftlog.storage.reading.index_seek import IndexSeek  # Slow to import, and rarely needed.
 
     with open_source(file.path) as source:
-        end = file.base_offset
-        start = IndexSeek(file.path, file.base_offset).position_before(source, _MAX_OFFSET)
-        for piece in split(source, start=start):
-            if isinstance(piece, RecordBatch | LegacyBatch):
-                end = piece.last_offset + 1
-        return end
+        last = IndexSeek(file.path, file.base_offset).end(source).batch
+    return file.base_offset if last is None else last.last_offset + 1
 
 
 def wanted_files(

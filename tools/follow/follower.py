@@ -15,7 +15,7 @@ import attrs
 from raftlog.errors import MissingFileError
 from raftlog.invariants import invariant, present
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.iterator import ByteSource, split
+from raftlog.records.batches.iterator import ByteSource
 from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.records.limits import BATCH_OVERHEAD
 from raftlog.tools.follow.log_files import FoundFiles, LogFiles
@@ -39,7 +39,6 @@ _NO_EPOCH: Final = -1
 _LEAST_READ: Final = 64 * 1024
 _MOST_READ: Final = 4 * 1024 * 1024
 """How many bytes one look reads. It grows with what is found, as preallocated files end in many zeros."""
-_MAX_OFFSET: Final = 2**63 - 1
 _REMEMBERED_BEFORE_END: Final = 1000
 """How many offsets before the log end are looked at, but not returned, if following starts at the end: if the log is
 truncated then, this tells where."""
@@ -177,14 +176,8 @@ class LogFollower:
 
     def _end_offset(self, found: FoundFiles) -> int:
         """Return the offset after the last sound batch."""
-        segment = found.segments[-1]
-        end = segment
-        with self._files.opened(segment) as source:
-            position = self._files.position_before(segment, source, _MAX_OFFSET)
-            for piece in split(source, start=position):
-                if isinstance(piece, RecordBatch | LegacyBatch):
-                    end = piece.last_offset + 1
-        return end
+        with self._files.opened(found.segments[-1]) as source:
+            return self._files.end_of(found.segments[-1], source)
 
     def _position_before(self, segment: int, offset: int | None) -> int:
         if offset is None:

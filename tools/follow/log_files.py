@@ -75,6 +75,10 @@ class LogFiles(Protocol):
         """Return the byte position of a batch that starts at or below an offset, as far as indexes say; else 0."""
         ...
 
+    def end_of(self, segment: int, source: ByteSource) -> int:
+        """Return the offset after the last sound batch of a segment; its first one if there is none."""
+        ...
+
     def input_file(self, segment: int) -> InputFile:
         """Return a segment as a file to print."""
         ...
@@ -128,6 +132,12 @@ class PathFiles:
         """Return where to begin to read for an offset, by the index beside the segment."""
         file = self.input_file(segment)
         return IndexSeek(file.path, file.base_offset).position_before(source, offset)
+
+    def end_of(self, segment: int, source: ByteSource) -> int:
+        """Return the offset after the last sound batch of a segment; its first one if there is none."""
+        file = self.input_file(segment)
+        last = IndexSeek(file.path, file.base_offset).end(source).batch
+        return segment if last is None else last.last_offset + 1
 
     def input_file(self, segment: int) -> InputFile:
         """Return a segment as a file to print."""

@@ -7,6 +7,7 @@ beginning.
 
 import os
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -14,10 +15,14 @@ from raftlog.errors import StorageError
 from raftlog.file_paths import join_path, split_path
 from raftlog.records import limits
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.iterator import ByteSource, is_likely_header
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.iterator import ByteSource, Corruption, TornTail, is_likely_header, split_runs
+from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, Entry, IndexFormat, IndexPadding, PartialEntry
 from raftlog.storage.reading.file_source import open_source
+
+_MAX_OFFSET: Final = 2**63 - 1
 
 
 @attrs.frozen
@@ -49,6 +54,19 @@ def read_head(head: memoryview, position: int) -> BatchHead | None:
 
 
 @attrs.frozen
+class SegmentEnd:
+    """What is at the end of a segment.
+
+    Attributes:
+        batch: the last batch whose CRC holds; None if there is none.
+        damage: the byte position of the first damage, or torn batch, after it; None if there is none.
+    """
+
+    batch: RecordBatch | LegacyBatch | None
+    damage: int | None = None
+
+
+@attrs.frozen
 class IndexSeek:
     """Finds positions in one segment.
 
@@ -74,6 +92,18 @@ class IndexSeek:
         is_true = head is not None and head.spans(self.base_offset + entry.relative_offset)
         return entry.position if is_true else 0
 
+    def end(self, source: ByteSource) -> SegmentEnd:
+        """Return what is at the end of the segment.
+
+        It is read from the last indexed batch on; all of it, if that one and all after it are damaged.
+
+        Raises:
+            StorageError: the segment cannot be read.
+        """
+        position = self.position_before(source, _MAX_OFFSET)
+        found = _end_from(source, position)
+        return _end_from(source, 0) if found.batch is None and position else found
+
     def offset_before(self, source: ByteSource, timestamp: int) -> int:
         """Return the last indexed offset up to which every timestamp (ms) is before a given one, or 0."""
         if self.base_offset is None:
@@ -91,6 +121,17 @@ class IndexSeek:
     def _sibling(self, kind: FileKind) -> str:
         directory, name = split_path(self.path)
         return join_path(directory, os.path.splitext(name)[0] + kind.value)  # noqa: PTH122
+
+
+def _end_from(source: ByteSource, position: int) -> SegmentEnd:
+    last: BatchRun | LegacyBatch | None = None
+    damage = None
+    for piece in split_runs(source, start=position):
+        if isinstance(piece, BatchRun | LegacyBatch):
+            last, damage = piece, None
+        elif isinstance(piece, Corruption | TornTail) and damage is None:
+            damage = piece.position
+    return SegmentEnd(last.batch(len(last) - 1) if isinstance(last, BatchRun) else last, damage)
 
 
 def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry], bool]) -> Entry | None:

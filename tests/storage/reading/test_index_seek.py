@@ -9,7 +9,7 @@ from raftlog.log.append_validation import check_append_as_follower
 from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, OffsetIndexEntry, TimeIndexEntry
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.reading.file_source import open_source
-from raftlog.storage.reading.index_seek import BatchHead, IndexSeek
+from raftlog.storage.reading.index_seek import BatchHead, IndexSeek, SegmentEnd
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
 from raftlog.testing.contracts.made_batches import raft_batch
@@ -49,6 +49,30 @@ def offsets(path: Path, base_offset: int | None = BASE) -> dict[int, int]:
 def _number_ending_at(offset: int) -> int:
     """The number of the last batch that ends at an offset or before it."""
     return min((offset - BASE + 1) // 2, COUNT) - 1
+
+
+@pytest.mark.parametrize("damaged", range(COUNT + 1))
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_the_end_is_found_whatever_is_damaged(damaged: int, path: Path, *, is_torn: bool) -> None:
+    """The index names the last batches: if they are damaged, the last sound one is before them."""
+    data = bytearray(path.read_bytes())
+    for number in range(COUNT - damaged, COUNT):
+        data[number * SIZE + SIZE - 1] ^= 1
+    path.write_bytes(data[:-1] if is_torn else data)
+    sound = COUNT - damaged - (is_torn and not damaged)
+    with open_source(str(path)) as source:
+        end = IndexSeek(str(path), BASE).end(source)
+    assert (end.batch is None) == (sound == 0)
+    assert end.batch is None or end.batch.last_offset == BASE + 2 * sound - 1
+    assert end.damage == (sound * SIZE if sound < COUNT else None)
+
+
+def test_an_empty_segment_has_no_end(path: Path) -> None:
+    """Nor has one of zeros, which were preallocated."""
+    for size in (0, 1000):
+        path.write_bytes(bytes(size))
+        with open_source(str(path)) as source:
+            assert IndexSeek(str(path), BASE).end(source) == SegmentEnd(None)
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2, 3, 64])

@@ -147,6 +147,17 @@ def test_an_index_shortens_the_way_and_a_wrong_one_does_not_mislead(broker: Path
     assert epoch_of(broker)[0] == 9
 
 
+def test_damage_where_the_index_leads_hides_nothing(broker: Path) -> None:
+    """The last sound batch is before it: its epoch counts, and the end of the metadata log."""
+    first, second = epoch_batch(0, 9), epoch_batch(1, 3)
+    for partition in ("orders-0", "__cluster_metadata-0"):
+        path = write_log(broker / partition, first, second[:-1] + b"x")
+        path.with_suffix(".index").write_bytes(OFFSET_INDEX.encode([OffsetIndexEntry(1, len(first))]))
+    (found,) = GivenFiles(lambda _: None).read([str(broker)])
+    assert found.metadata_end == 1
+    assert [each.unconfirmed_epoch for each in found.partitions if each.name.topic == "orders"] == [9]
+
+
 @pytest.mark.parametrize(
     ("name", "topic", "state"),
     [

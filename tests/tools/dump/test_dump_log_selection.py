@@ -141,6 +141,21 @@ def test_the_last_offsets(
     assert selected(folder, ["--last", str(last)]) == plain(expected)
 
 
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_the_last_offsets_before_damage(damaged: int, tmp_path: Path) -> None:
+    """If the batches that the index names last are damaged, the log ends before them."""
+    data = b"".join(batch(offset) for offset in range(6))
+    size = len(data) // 6
+    broken = bytearray(data)
+    for number in range(6 - damaged, 6):
+        broken[(number + 1) * size - 1] ^= 1
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(broken)
+    log.with_suffix(".index").write_bytes(OFFSET_INDEX.encode([OffsetIndexEntry(n, n * size) for n in range(1, 6)]))
+    outcome = dump_jsonl("--last", "2", log)
+    assert [line["offset"] for line in outcome.of_kind("record")] == [4 - damaged, 5 - damaged]
+
+
 @given(limit=st.integers(0, 30), partition=st.sampled_from(sorted(PARTITIONS)), shallow=st.booleans())
 @settings(deadline=None, max_examples=20)
 def test_a_limit_is_a_prefix(limit: int, partition: str, shallow: bool) -> None:

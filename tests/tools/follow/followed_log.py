@@ -12,7 +12,7 @@ import attrs
 from raftlog.errors import MissingFileError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.iterator import BufferSource, ByteSource, Corruption, TornTail, ZeroPadding
+from raftlog.records.batches.iterator import BufferSource, ByteSource, Corruption, TornTail, ZeroPadding, split
 from raftlog.records.files.file_names import FileKind, FileName
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.tools.follow.follower import Growth, LogFollower
@@ -169,6 +169,11 @@ class WrittenLog:
         """Where the batch of an offset begins."""
         held = self.segments.get(segment, [])
         return max((each.position for each in held if each.base_offset <= offset), default=0)
+
+    def end_of(self, segment: int, source: ByteSource) -> int:
+        """Where its last sound batch ends."""
+        pieces = split(source, start=self.position_before(segment, source, 1 << 62))
+        return max((each.next_offset for each in pieces if isinstance(each, RecordBatch)), default=segment)
 
     def input_file(self, segment: int) -> InputFile:
         """A segment as a file."""

@@ -54,6 +54,7 @@ class CourseResult:
     Attributes:
         differences: in no order.
         wrong: how many of its syncs do not name the same record on both sides.
+        unverified: how many name one that cannot be read.
         source: the offsets of the source that it has mirrored, or should have.
         target: where in the target.
         before: how many records of the source come before those, from the log start on.
@@ -64,6 +65,7 @@ class CourseResult:
 
     differences: tuple[MirrorDifference, ...]
     wrong: int
+    unverified: int
     source: OffsetRange
     target: OffsetRange
     before: int
@@ -174,7 +176,7 @@ class Course:
         """Tell apart what differs."""
         places: list[PlaceRun] = []
         differences: list[MirrorDifference] = []
-        wrong = compared = unverifiable = 0
+        wrong = unverified = compared = unverifiable = 0
         end = self._source.offset_after(self._sections[-1].source, self._sections[-1].count)
         for is_equal, group in itertools.groupby(self._sections, key=lambda each: each.is_equal):
             if is_equal:
@@ -192,6 +194,7 @@ class Course:
                 ours, theirs = found.places
                 places.append(PlaceRun(ListedOffsets(ours), ListedOffsets(theirs), len(ours)))
                 wrong += found.wrong
+                unverified += found.unverified
                 compared += found.compared
                 unverifiable += found.unverifiable
                 if isinstance(stretch, StretchResult):
@@ -210,8 +213,9 @@ class Course:
             differences.append(MirrorDifference(MirrorFault.LATE_START, passed, OffsetRange(0, 0), known))
         target = OffsetRange(self._sections[0].target.start, self._bounds.target_end)
         differences = list(map(self._as_copied, with_displaced(differences, self._source, self._target)))
+        counts = before, compared, unverifiable
         source = OffsetRange(start, end)
-        return CourseResult(tuple(differences), wrong, source, target, before, compared, unverifiable, tuple(places))
+        return CourseResult(tuple(differences), wrong, unverified, source, target, *counts, tuple(places))
 
     def _as_copied(self, each: MirrorDifference) -> MirrorDifference:
         """Return a difference; as harmless, if before the first sync a task may have mirrored again, as it does."""

@@ -74,7 +74,7 @@ class PairResult:
         differences: by place in the target.
         counts: of the records of the source.
         equal_anchors: how many syncs name the same record on both sides.
-        unverifiable_anchors: how many name one that is not there any more, on one side.
+        unverifiable_anchors: how many name one that one side does not have any more, or that cannot be read.
         wrong_anchors: how many name two that are not the same, or none that can be.
         lifetimes: how many tasks, or parts of one, have mirrored.
         next_source: the offset of the first record of the source that is not mirrored; the source's end if all are.
@@ -418,7 +418,8 @@ class _PairComparison:
                 self._differences.append(attrs.evolve(each, kind=MirrorFault.LOST) if has_earlier else each)
         self._places += result.places
         self._wrong += result.wrong
-        self._equal += len(syncs) - result.wrong
+        self._unverifiable += result.unverified
+        self._equal += len(syncs) - result.wrong - result.unverified
         self._count(view, course, result, is_first=is_first, is_restart=lifetime.is_restart)
 
     def _passed_over(self, syncs: Sequence[Sync]) -> Iterator[MirrorDifference]:

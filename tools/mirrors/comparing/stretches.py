@@ -54,6 +54,7 @@ class StretchResult:
         unverifiable: how many were not, as one of the two cannot be read.
         left_over: how many are left over at the free start or end.
         places: the offsets in the source, and in the target, of the records that are the same.
+        unverified: how many syncs name a record that cannot be read.
     """
 
     differences: tuple[MirrorDifference, ...]
@@ -62,6 +63,7 @@ class StretchResult:
     unverifiable: int
     left_over: int
     places: Places = NOWHERE
+    unverified: int = 0
 
 
 @attrs.frozen(eq=False)
@@ -131,6 +133,7 @@ def tell_apart(stretch: MirrorStretch) -> StretchResult:
         unknown,
         len(left) - told.first_left_over + told.start,
         _kept_places(stretch, found),
+        sum(_is_unknown(stretch, each) for each in frozenset(stretch.syncs).difference(wrong)),
     )
 
 
@@ -190,6 +193,15 @@ def _is_true(named: tuple[int, int], found: Alignment) -> bool:
     """Whether a sync names one record, or none on either side: that cannot be verified."""
     at, other = named
     return at == other == -1 or (at >= 0 and found.partners[at] == other >= 0)
+
+
+def _is_unknown(stretch: MirrorStretch, sync: Sync) -> bool:
+    """Whether a record of a sync cannot be read, or is not there."""
+    at, other = stretch.named(sync)
+    flags = [
+        rows.flags[each] if each >= 0 else UNKNOWN for rows, each in ((stretch.source, at), (stretch.target, other))
+    ]
+    return any(each & UNKNOWN for each in flags)
 
 
 def _explains(difference: MirrorDifference, sync: Sync) -> bool:

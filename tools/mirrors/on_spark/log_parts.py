@@ -11,7 +11,7 @@ from raftlog.file_paths import join_path, split_path
 from raftlog.records.files.file_names import FileKind
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.mirrors.reading.log_reading import LogPart, SumsRequest
-from raftlog.tools.mirrors.reading.log_rows import SegmentPlace, overlapping
+from raftlog.tools.mirrors.reading.log_rows import SegmentPlace
 from raftlog.tools.spark.source.boundaries import Boundaries
 
 _COST_OF_A_PART: Final = 64 * 1024
@@ -50,7 +50,7 @@ def parts_of(request: SumsRequest, size_bytes: int) -> list[PlannedPart]:
         StorageError: a segment cannot be read.
     """
     log = request.log
-    segments = list(overlapping(log.segments, log.start_offset, log.end_offset))
+    segments = log.segments_here()
     ends = [*(each.base_offset for each in segments[1:]), log.end_offset]
     return [part for each, end in zip(segments, ends, strict=True) for part in _parts_of_segment(each, end, size_bytes)]
 

@@ -24,7 +24,7 @@ from raftlog.tools.mirrors.comparing.log_sums import (
 )
 from raftlog.tools.mirrors.comparing.log_view import DigestSearch, SummedLog
 from raftlog.tools.mirrors.comparing.rows import Int64s
-from raftlog.tools.mirrors.reading.log_rows import LogPiece, LogRows, SegmentPlace, damage_of, overlapping
+from raftlog.tools.mirrors.reading.log_rows import LogPiece, LogRows, SegmentPlace, damage_of
 
 
 @attrs.frozen(eq=False)
@@ -184,7 +184,7 @@ def read_log(request: SumsRequest) -> LogReading:
     """
     start = request.log.start_offset
     parts = []
-    for segment in overlapping(request.log.segments, start, request.log.end_offset):
+    for segment in request.log.segments_here():
         part = LogPart(segment)
         reading = read_part(request, part, start)
         parts.append((part, reading))

@@ -10,14 +10,22 @@ import numpy as np
 
 from raftlog.errors import DecodeError, fresh_copy
 from raftlog.invariants import present
-from raftlog.records.batches.batch import CONTROL_FLAG, TimestampType
+from raftlog.records.batches.batch import CONTROL_FLAG, RecordBatch, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
-from raftlog.records.batches.iterator import Corruption, TornTail, ZeroPadding, split_runs
+from raftlog.records.batches.iterator import (
+    ByteSource,
+    Corruption,
+    TornTail,
+    ZeroPadding,
+    is_likely_header,
+    split_runs,
+)
 from raftlog.records.batches.record import RecordView
 from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, RecordColumns, select_columns
 from raftlog.records.columns.record_digests import record_digests
 from raftlog.records.columns.record_selection import RecordSelection
 from raftlog.records.columns.transactions import Transactions
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.storage.reading.file_source import open_source
 from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.catalogue.findings import Finding
@@ -50,8 +58,8 @@ class LogEnd:
     """The end of a log.
 
     Attributes:
-        offset: after the last sound batch.
-        epoch: the leader epoch of that batch, or -1.
+        offset: after the last batch; of damaged ones at the end, after those whose headers go on there.
+        epoch: the leader epoch of the last sound batch, or -1.
         newest_ms: the greatest timestamp of its records, in ms since the Unix epoch; None if there is no batch.
         is_append_time: whether the broker has stamped its first records or its last ones (LogAppendTime), and not their
             producer. A topic may have changed from one to the other.
@@ -93,6 +101,8 @@ def damage_of(path: str, piece: Corruption | TornTail) -> Finding:
 def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
     """Return the end of a log, by the headers at the end of its last segment that has some, and by the first header.
 
+    Damaged batches after these count, if their headers go on there: their records are not gone, but unknown.
+
     Args:
         segments: by ascending offset.
         start_offset: the first offset that the log has.
@@ -103,14 +113,27 @@ def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
     end = LogEnd(max(start_offset, segments[-1].base_offset))
     for segment in reversed(segments):
         with open_source(segment.path) as source:
-            position = IndexSeek(segment.path, segment.base_offset).position_before(source, 1 << 62)
-            runs = [piece for piece in split_runs(source, start=position) if isinstance(piece, BatchRun)]
-        if runs:
-            last = runs[-1].batch(len(runs[-1]) - 1)
+            found = IndexSeek(segment.path, segment.base_offset).end(source)
+            last = found.batch if isinstance(found.batch, RecordBatch) else None
+            sound_end = segment.base_offset if last is None else last.next_offset
+            offset = sound_end if found.damage is None else _claimed_end(source, found.damage, sound_end)
+        end = attrs.evolve(end, offset=max(end.offset, offset))
+        if last is not None:
             is_append_time = TimestampType.LOG_APPEND_TIME in (_first_timestamp_type(segments), last.timestamp_type)
-            offset = max(end.offset, last.next_offset)
-            return LogEnd(offset, last.partition_leader_epoch, last.max_timestamp, is_append_time)
+            return LogEnd(end.offset, last.partition_leader_epoch, last.max_timestamp, is_append_time)
     return end
+
+
+def _claimed_end(source: ByteSource, position: int, end: int) -> int:
+    """Return the end of the damaged batches from a position on whose headers go on, one after the other, at an end."""
+    while True:
+        head = source.read_at(position, BATCH_OVERHEAD)
+        if len(head) < BATCH_OVERHEAD or not is_likely_header(head):
+            return end
+        batch = RecordBatch(head)
+        if not batch.base_offset == end < batch.next_offset == end + batch.record_count:
+            return end
+        position, end = position + LOG_OVERHEAD + int.from_bytes(head[8:LOG_OVERHEAD]), batch.next_offset
 
 
 def _first_timestamp_type(segments: Sequence[SegmentPlace]) -> TimestampType | None:
@@ -246,6 +269,10 @@ class LogRows:
         transactions = Transactions(self._transactions.between(first, end))
         log = (segment,), self.start_offset, self.end_of(segment), transactions
         return LogRows(*log, with_timestamps=self._with_timestamps, with_places=self.with_places)
+
+    def segments_here(self) -> list[SegmentPlace]:
+        """Return the segments from the log start on; the last one, too, if it has nothing, or nothing that is sound."""
+        return list(overlapping(self.segments, self.start_offset, self.end_offset + 1))
 
     def read(self, start: int, end: int) -> Iterator[DigestRows]:
         """Yield the rows from an offset (inclusive) to another (exclusive), in order."""
