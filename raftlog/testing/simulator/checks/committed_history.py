@@ -151,6 +151,11 @@ class CommittedHistory:
         """Whether a batch is committed."""
         return self._by_base_offset.get(batch.base_offset) == batch
 
+    def has_committed_records(self, batch: StoredBatch) -> bool:
+        """Whether the records of a batch are committed there, if perhaps with another epoch in the batch's header."""
+        found = self._by_base_offset.get(batch.base_offset)
+        return found is not None and found == batch._replace(epoch=found.epoch)
+
     def committing_epoch(self, batch: StoredBatch) -> int | None:
         """Return the epoch in which a batch was committed; None if it is not committed.
 
