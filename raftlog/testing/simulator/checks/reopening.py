@@ -56,6 +56,7 @@ def check_log(
     """
     if not is_damaged:
         _check_sound(ledger, found)
+    furthest = max((ledger.furthest_end, *(each.offset for each in (*ledger.snapshots, *found.snapshots))))
     ledger.high_watermark = found.high_watermark
     new = [each for each in found.snapshots if each not in ledger.snapshots]
     for snapshot_id in sorted(new):
@@ -83,7 +84,6 @@ def check_log(
     last = max(found.snapshots, default=None)
     is_finished = last is None or last.offset <= found.end_offset or found.quarantine_end > 0 or is_damaged
     check(is_finished, "starts-finish-restarts", "{} ends at {}, and has {}", ledger.key, found.end_offset, last)
-    furthest = max((ledger.furthest_end, *(each.offset for each in found.snapshots)))
     is_known = found.quarantine_end <= furthest
     check(
         is_known,

@@ -94,15 +94,24 @@ def test_what_was_durable(count: int, is_damaged: bool, quarantine_end: int, inv
     assert caught.value.invariant == invariant
 
 
-@pytest.mark.parametrize(("quarantine_end", "is_true"), [(5, True), (6, True), (7, False)])
-def test_a_quarantine_is_for_records_that_there_were(quarantine_end: int, is_true: bool) -> None:
-    """A number that rotted must not make the log wait for records that it never had: it had six."""
+@pytest.mark.parametrize(
+    ("quarantine_end", "snapshot_end", "is_true"),
+    [(5, 0, True), (6, 0, True), (7, 0, False), (8, 8, True), (9, 8, False)],
+)
+def test_a_quarantine_is_for_records_that_there_were(quarantine_end: int, snapshot_end: int, is_true: bool) -> None:
+    """A number that rotted must not make the log wait for records that it never had: it had six, or a snapshot.
+
+    An open that was cut short may have put the snapshot in the place of the log, and the next one cannot read it.
+    """
     found = log_with(batches(3), quarantine_end=quarantine_end)
+    known = disks()
+    known.ledgers[1].snapshots = (OffsetAndEpoch(snapshot_end, 1),)
     if is_true:
-        assert open_with(found)[1].ledgers[1].quarantine_end == quarantine_end
+        check_log(known.witness, known.ledgers[1], found, None, is_damaged=True)
+        assert known.ledgers[1].quarantine_end == quarantine_end
         return
     with pytest.raises(ViolationError, match="losses-are-true"):
-        open_with(found)
+        check_log(known.witness, known.ledgers[1], found, None, is_damaged=True)
 
 
 @pytest.mark.parametrize(("truncating_to", "is_right"), [(2, True), (3, True), (4, False), (None, False)])
