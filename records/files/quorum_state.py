@@ -114,7 +114,7 @@ def write_quorum_state(state: QuorumStateData) -> bytes:
 
 def _json_object(line: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(line.decode())
+        fields = json.loads(line.decode(), parse_int=_integer)
     except RecursionError:
         raise DecodeError("JSON nested too deeply", "file-format", position=0) from None
     except UnicodeDecodeError as error:
@@ -122,11 +122,18 @@ def _json_object(line: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         position = len(error.doc[: error.pos].encode())
         raise DecodeError(f"not JSON: {error.msg}", "file-format", position=position) from None
-    except ValueError:  # a number with thousands of digits
+    except ValueError:  # a number with thousands of digits, or -0
         raise DecodeError("not JSON that can be read", "file-format", position=0) from None
     if not isinstance(fields, dict):
         raise DecodeError("not a JSON object", "file-format", position=0)
     return fields
+
+
+def _integer(text: str) -> int:
+    """Return a number; -0, which no program writes, is a -1 that has rotted."""
+    if text == "-0":
+        raise ValueError(text)
+    return int(text)
 
 
 def _from_fields(fields: dict[str, Any]) -> QuorumStateData:

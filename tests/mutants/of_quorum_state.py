@@ -9,6 +9,8 @@ import attrs
 from raftlog import file_system
 from raftlog.errors import OutOfSpaceError
 from raftlog.quorum import election_states, high_watermark
+from raftlog.records.files import quorum_state
+from raftlog.records.files.quorum_state import read_quorum_state
 from raftlog.storage.state import leading, quorum_state_store
 from raftlog.storage.state.quorum_state_store import (
     RESERVE_NAME,
@@ -51,6 +53,14 @@ def _forgetting_the_loss(right: Wrong) -> Wrong:
         return right(store, state)
 
     return _writing
+
+
+def _with_any_id(right: Wrong) -> Wrong:
+    def read_state(data: bytes) -> Any:
+        state = read_quorum_state(data)
+        return right(data) if state.leader_epoch < 0 else state
+
+    return read_state
 
 
 def _of_any_epoch(right: Wrong) -> Wrong:
@@ -148,6 +158,20 @@ def _one_voter_less(ends: Iterable[int], majority_size: int) -> int | None:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "W3-nobody",
+        "an id below that of nobody is no leader, and no vote",
+        "raftlog's own simulator",
+        swapped(quorum_state_store, "_read_state", _with_any_id),
+        (f"{STATE}::test_an_id_below_that_of_nobody_is_no_state",),
+    ),
+    Mutant(
+        "W3-zero",
+        "-0 is a -1 that has rotted",
+        "raftlog's own simulator",
+        instead(quorum_state, "_integer", int),
+        ("tests/records/files/test_quorum_state.py",),
+    ),
     Mutant(
         "R-own-epoch",
         "records of an earlier epoch are not committed by their number of copies",

@@ -145,6 +145,8 @@ def _read_state(data: bytes) -> QuorumStateData:
     state = read_quorum_state(data)
     if state.leader_epoch < 0:
         raise CorruptFileError(f"an epoch of {state.leader_epoch}", "file-format", position=0)
+    if min(state.leader_id, state.voted_id) < UNKNOWN_ID:
+        raise CorruptFileError(f"leader {state.leader_id}, voted for {state.voted_id}", "file-format", position=0)
     return state
 
 

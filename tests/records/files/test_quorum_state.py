@@ -146,6 +146,7 @@ def test_other_fields_and_lines_are_ignored() -> None:
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":5.0'), "32 bits"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":true'), "32 bits"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":NaN'), "32 bits"),
+        (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":-0'), "not JSON"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":' + b"9" * 10000), "not JSON"),
         (V1.replace(b"AQIDBAUGBwgJCgsMDQ4PEA", b"AQ"), "not a uuid"),
         (V1.replace(b'"data_version":1', b'"data_version":"1"'), "data_version"),

@@ -219,6 +219,18 @@ def test_a_negative_epoch_is_no_state() -> None:
     assert load_quorum_state(file_system, ".", has_log=False).origin is QuorumStateOrigin.LOST
 
 
+@pytest.mark.parametrize("is_leader", [False, True])
+@pytest.mark.parametrize("rotten", [-2, -9, -(2**31)])
+def test_an_id_below_that_of_nobody_is_no_state(rotten: int, *, is_leader: bool) -> None:
+    """A flipped bit makes another negative number of -1: no vote of the epoch that the copies are of, and no leader."""
+    file_system = MemoryFileSystem()
+    QuorumStateStore.open(file_system, ".", has_log=False).write(UNDECIDED)
+    changed = attrs.evolve(UNDECIDED, leader_id=rotten) if is_leader else attrs.evolve(UNDECIDED, voted_id=rotten)
+    put(file_system, "quorum-state", write_quorum_state(changed))
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.origin, found.state, len(found.problems)) == (QuorumStateOrigin.COPIES, UNDECIDED, 1)
+
+
 def test_epochs_do_not_fall() -> None:
     """A state of a lower epoch than the last is refused, whether that was read or written."""
     store = QuorumStateStore.open(stored(VOTED), ".", has_log=True)
