@@ -224,10 +224,13 @@ def with_snapshot_crashes(plan: FaultPlan, chance: Chance) -> FaultPlan:
 
 
 def with_aimed_faults(plan: FaultPlan, chance: Chance) -> FaultPlan:
-    """Draw whether faults of disks are also aimed at rare moments, on the real storage; snapshots are frequent then."""
+    """Draw whether faults of disks are also aimed at rare moments, on the real storage.
+
+    Snapshots, and damage after crashes, are frequent then.
+    """
     if not plan.is_on_files or chance.random() >= AIMED_SHARE:
         return plan
-    return attrs.evolve(plan, is_aimed=True, snapshot_interval=40, snapshot_crashes=0.8)
+    return attrs.evolve(plan, is_aimed=True, rot=0.5, snapshot_interval=40, snapshot_crashes=0.8)
 
 
 def with_autopilot(plan: FaultPlan, chance: Chance) -> FaultPlan:

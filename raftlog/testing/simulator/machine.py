@@ -427,7 +427,9 @@ class Machine:
             envelope.process.confirmations.heard(sending, named_epoch(response))
         if isinstance(response, VoteResponse):
             envelope.process.dialogue.answer_came(envelope.number, envelope.request, response)
-        envelope.process.raft.receive_response(envelope.number, response)
+        raft = envelope.process.raft
+        envelope.process.named_snapshots.answered(response, is_refused=raft.snapshot_refusal is not None)
+        raft.receive_response(envelope.number, response)
 
     def request_failed(self, envelope: Envelope) -> None:
         """Tell the process that its request was refused."""

@@ -32,6 +32,7 @@ from raftlog.testing.simulator.conduct.cleaning import CleaningCheck
 from raftlog.testing.simulator.conduct.confirmations import Confirmations
 from raftlog.testing.simulator.conduct.dialogue import ANSWER_MS, SLOW_ANSWER_MS, Dialogue
 from raftlog.testing.simulator.conduct.leadership_watch import PAUSED_WRITING_MS, WRITING_MS, LeadershipWatch
+from raftlog.testing.simulator.conduct.named_snapshots import NamedSnapshotCheck
 from raftlog.testing.simulator.conduct.refusals import RefusalCheck
 from raftlog.testing.simulator.conduct.searching import SearchCheck
 from raftlog.testing.simulator.disks.directory import Directory, DiskJob
@@ -109,6 +110,7 @@ class ReplicaProcess:
         leadership: checks how it leads.
         confirmations: checks that a majority has confirmed each read.
         search: checks how it looks for a leader.
+        named_snapshots: checks that it follows the snapshots that it is named.
         last_state: the election state that the core has given to the disk last, in this run; None before the first.
     """
 
@@ -143,6 +145,7 @@ class ReplicaProcess:
         self.leadership = LeadershipWatch(directory.ledger, config, None if is_slow else writing_ms)
         self.confirmations = Confirmations(directory.ledger)
         self.search = SearchCheck(directory.ledger, config, len(directory.identity.bootstrap_servers) > 1)
+        self.named_snapshots = NamedSnapshotCheck(directory.ledger)
         self._refusals = RefusalCheck(directory.ledger, config)
         self._under_way: list[DiskJob] = []
         self._seen_voters: tuple[object, ...] = ()
@@ -228,6 +231,7 @@ class ReplicaProcess:
         if isinstance(effect, SendRequest):
             self._refusals.sent(effect.message, self.told_ms, self.raft.snapshot_refusal)
             self.search.sent(effect.destination[1:], effect.message)
+            self.named_snapshots.sent(effect.message)
             self._host.send_request(self, effect)
         else:
             self._host.send_response(self, effect)

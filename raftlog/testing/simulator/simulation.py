@@ -153,8 +153,10 @@ class Simulation:
         first = self.witness, self._identity(key), voters, retention, plan.kraft_version
         if not plan.is_on_files:
             return MemoryDirectory(*first)
-        has_errors = plan.disk_error_interval_ms > 0
-        aim = Aim(self._choices, self.injected, replica_id, has_errors=has_errors) if plan.is_aimed else None
+        aim = None
+        if plan.is_aimed:
+            has_errors, has_misreads = plan.disk_error_interval_ms > 0, plan.misread_interval_ms > 0
+            aim = Aim(self._choices, self.injected, replica_id, has_errors=has_errors, has_misreads=has_misreads)
         return FileDirectory(*first, counts=self.injected, torn_crashes=plan.torn_crashes, lies=plan.lies, aim=aim)
 
     @property
@@ -323,8 +325,7 @@ class Simulation:
 
     def _rot(self, machine: Machine) -> None:
         """Let a disk lose or change what was durable, unless that may be one disk too many."""
-        is_again = self.plan.is_aimed and machine.directory.ledger.is_quarantined
-        if self.may_damage(machine, is_again=is_again):
+        if self.may_damage(machine):
             words = machine.directory.damage(self._choices)
             if words is None:
                 return
@@ -334,18 +335,12 @@ class Simulation:
             if self.timeline.story is not None:
                 self.timeline.story.fault(self.timeline.now_ms, machine.id, f"its disk {words}")
 
-    def may_damage(self, machine: Machine, *, is_again: bool = False) -> bool:
-        """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be.
-
-        Args:
-            machine: of the disk.
-            is_again: whether it may be damaged already.
-        """
+    def may_damage(self, machine: Machine) -> bool:
+        """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be."""
         if self.plan.is_beyond_atlas:
             return not self.is_healing
-        return not self.is_healing and self._membership.may_damage(
-            machine, self.history.end_offset, self.timeline.now_ms, is_again=is_again
-        )
+        now_ms = self.timeline.now_ms
+        return not self.is_healing and self._membership.may_damage(machine, self.history.end_offset, now_ms)
 
     def _fail_disk(self) -> None:
         """Let an operation of a disk fail, or fill a disk for a while."""

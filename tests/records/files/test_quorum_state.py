@@ -148,6 +148,7 @@ def test_other_fields_and_lines_are_ignored() -> None:
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":5.0'), "32 bits"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":true'), "32 bits"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":NaN'), "32 bits"),
+        (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":-0'), "the number -0"),
         (V1.replace(b'"leaderEpoch":5', b'"leaderEpoch":' + b"9" * 10000), "not JSON"),
         (V1.replace(b'"leaderId":-1', b'"leaderId":-0'), "the number -0"),
         (V1.replace(b'"leaderId":-1', b'"leaderId":-2'), "no id"),

@@ -219,6 +219,17 @@ def test_a_negative_epoch_is_no_state() -> None:
     assert load_quorum_state(file_system, ".", has_log=False).origin is QuorumStateOrigin.LOST
 
 
+@pytest.mark.parametrize("field", [b'"leaderId":', b'"votedId":'])
+@pytest.mark.parametrize("rotten", [b"-0", b"-3", b"-9"])
+def test_what_one_bit_makes_of_nobody_is_no_state(rotten: bytes, field: bytes) -> None:
+    """A flipped bit makes another number of -1: no vote of the epoch that the copies are of, and no leader."""
+    file_system = MemoryFileSystem()
+    QuorumStateStore.open(file_system, ".", has_log=False).write(UNDECIDED)
+    put(file_system, "quorum-state", write_quorum_state(UNDECIDED).replace(field + b"-1", field + rotten))
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.origin, found.state, len(found.problems)) == (QuorumStateOrigin.COPIES, UNDECIDED, 1)
+
+
 def test_epochs_do_not_fall() -> None:
     """A state of a lower epoch than the last is refused, whether that was read or written."""
     store = QuorumStateStore.open(stored(VOTED), ".", has_log=True)

@@ -81,6 +81,7 @@ def check_log(
         ledger.snapshots = tuple(sorted(found.snapshots))
     else:
         witness.snapshots_kept(ledger, sorted(found.snapshots))
+    _check_empty(ledger, found)
     last = max(found.snapshots, default=None)
     is_finished = last is None or last.offset <= found.end_offset or found.quarantine_end > 0 or is_damaged
     check(is_finished, "starts-finish-restarts", "{} ends at {}, and has {}", ledger.key, found.end_offset, last)
@@ -113,6 +114,13 @@ def _check_sound(ledger: Ledger, found: FoundLog) -> None:
         check(is_old, "snapshots-are-kept", "{}: {} is gone, log start {}", ledger.key, each, start)
     is_true = not found.told or ledger.is_quarantined
     check(is_true, "reports-are-true", "{} was not damaged, and says {}", ledger.key, found.told)
+
+
+def _check_empty(ledger: Ledger, found: FoundLog) -> None:
+    """Check that an empty log that does not start at 0 has a snapshot there: else no leader could tell what it has."""
+    start = found.start_offset
+    is_known = bool(found.batches) or start in {0, *(each.offset for each in found.snapshots)}
+    check(is_known, "log-start-is-covered", "{} is empty at {}, with {}", ledger.key, start, sorted(found.snapshots))
 
 
 def _check_high_watermark(witness: DiskWitness, ledger: Ledger, found: FoundLog) -> None:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from raftlog.errors import DecodeError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader
@@ -15,7 +16,7 @@ from raftlog.testing.simulator.applications.difference import Restored, Truth, c
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.checks.decoded import put_in_force, values_in
 from raftlog.testing.simulator.checks.ledger import StoredBatch
-from raftlog.testing.simulator.violation import check
+from raftlog.testing.simulator.violation import ViolationError, check
 from raftlog.voters.voter_set import ReplicaKey
 
 
@@ -117,7 +118,10 @@ class Replay:
         """Check that a snapshot is what replaying the committed records up to its end gives."""
         end_offset = snapshot_id.offset
         reader = RecordsSnapshotReader(MemoryRawSnapshotReader(snapshot_id, content), snapshot_id)
-        found = records_of(reader)
+        try:
+            found = records_of(reader)
+        except DecodeError as error:
+            raise ViolationError("snapshot-is-replay", f"{snapshot_id}: {error}") from error
         expected = self.records_at(end_offset) if end_offset else ()  # The first snapshot names voters only.
         right = self.in_force_before(end_offset)
         check(found == expected, "snapshot-is-replay", "{} has {}, not {}", snapshot_id, found, expected)

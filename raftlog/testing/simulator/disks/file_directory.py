@@ -9,7 +9,6 @@ never synced, so a crash may take it, and the damage of a batch above the recove
 """
 
 import contextlib
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -33,10 +32,12 @@ from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.aiming import Aim
 from raftlog.testing.simulator.disks.damage import Damaged, damage_disk
 from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
+from raftlog.testing.simulator.disks.moving_opens import MovingOpen, moving_open
 from raftlog.testing.simulator.disks.naive_files import (
     check_settled,
     check_witnessed,
     durable_end_in,
+    is_whole_up_to,
     whole_in,
 )
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
@@ -160,11 +161,19 @@ class FileDirectory:
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None
         if self._aim is not None:
-            self._watched.begin_work = functools.partial(self._aim.begin_work, self.disk)
+            aim = self._aim
+            self._watched.begin_work = lambda begins_epoch: aim.begin_work(self.disk, begins_epoch=begins_epoch)
+            self._watched.spoil = lambda part: part if self.disk.is_healed else aim.spoil(part)
+        self._watched.check_witnessed = self._check_witnessed
         log.watch(self._watched)
         room = VoteRoom(ledger, self.disk, PATH)
         self.log, self.election_state = log, WatchedElectionState(store, self._watched, room)
         self._is_open, self._is_damaged, self._is_torn = True, False, False
+
+    def _check_witnessed(self) -> None:
+        """Check, after a sync, that what is durable has its epochs in the recovery point."""
+        if not (self.disk.has_erred or self.ledger.needs_others):
+            check_witnessed(self.disk.files.state(), PATH, self.ledger, self._watched.truncating_to)
 
     # Crashes
 
@@ -181,7 +190,7 @@ class FileDirectory:
         while choices.happens(_RECOVERY_CRASHES, "recovery-crash", replica_id):
             self._crash_open(choices, choices.number(1, _STEPS_OF_RECOVERY, "recovery-steps", replica_id))
         self._crash_moving_opens(choices)
-        if self._aim is not None and may_damage() and self._aim.fail_open(self.disk):
+        if self._aim is not None and (self.ledger.is_quarantined or may_damage()) and self._aim.fail_open(self.disk):
             return self._open_after_failure()
         return self._reopen()
 
@@ -200,12 +209,43 @@ class FileDirectory:
         """Crash some opens that move files, one after the other; return whether there was one."""
         has_crashed = False
         while self._aim is not None:
-            steps = self._aim.steps_of_open(self.disk.files.state(), self._open_files)
+            state = self.disk.files.state()
+            moving = moving_open(state, self._open_files)
+            if moving is None:
+                break
+            self._check_cuts(state, moving)
+            steps = self._aim.steps_of_open(moving)
             if steps is None:
                 break
             self._crash_open(choices, steps)
             has_crashed = True
         return has_crashed
+
+    def _check_cuts(self, state: DiskState, moving: MovingOpen) -> None:
+        """Check that an open comes to the same wherever the one before it was cut, and if none was."""
+        is_sound = not (self._is_torn or self._is_damaged or self.ledger.needs_others)
+        wanted = self._found_on(state, is_sound=is_sound)
+        for left, step in moving.left.items():
+            found = self._found_on(left, is_sound=is_sound)
+            values = self.ledger.key, step, found, wanted
+            check(found == wanted, "cut-opens-end-alike", "{}, after step {}: {}, and else {}", *values)
+
+    def _found_on(self, state: DiskState, *, is_sound: bool) -> tuple[object, ...] | None:
+        """Return what a log says that is opened on a copy of the disk; None if it cannot be opened.
+
+        Args:
+            state: of the disk.
+            is_sound: whether it was not damaged: all is told then that was lost.
+        """
+        files = MemoryFileSystem(state)
+        try:
+            log = WatchedFileLog.open(files, PATH, self._config)
+            open_quorum_state(files, PATH, log)
+        except RaftLogError:
+            return None
+        found = _found_in(log, is_torn=False)
+        ends = found.start_offset, found.end_offset, found.quarantine_end, found.high_watermark
+        return *ends, sorted(found.snapshots), list(map(StoredBatch.of, found.batches)), is_sound and found.told
 
     def _open_after_failure(self) -> int:
         """Open the log while a read fails, end the process at once, and open it again: what was sound is all there.
@@ -282,9 +322,22 @@ class FileDirectory:
         """Damage the disk, and open the log again. What could not be opened after a crash is not damaged."""
         if not self._is_open:
             return None
-        damaged = self._damaged(choices)
+        state, aim = self.disk.files.state(), self._aim
+        damaged = None if aim is None else aim.damage(state, self.ledger)
+        damaged = damaged or damage_disk(state, self.disk.before, choices, self.identity.key.id)
         if damaged is None:
             return None
+        self._open_damaged(damaged, choices)
+        again = None
+        if aim is not None and self._is_open:
+            again = aim.damage_again(self.disk.files.state(), self.ledger)
+        if again is None:
+            return damaged.words
+        self._open_damaged(again, choices)
+        return f"{damaged.words}, and {again.words}"
+
+    def _open_damaged(self, damaged: Damaged, choices: Choices) -> None:
+        """Open the log on a damaged disk, and check what it says."""
         self._counts[damaged.kind] += 1
         self.disk.replace_state(damaged.state)
         self._is_damaged = self.was_damaged = True
@@ -293,17 +346,11 @@ class FileDirectory:
         self._reopen()
         if self._is_open and not has_crashed:
             self._check_losses(damaged.state, *before)
-        return damaged.words
-
-    def _damaged(self, choices: Choices) -> Damaged | None:
-        state, is_quarantined = self.disk.files.state(), self.ledger.is_quarantined
-        damaged = None if self._aim is None else self._aim.damage(state, is_quarantined=is_quarantined)
-        if damaged is not None or (is_quarantined and self._aim is not None):
-            return damaged
-        return damage_disk(state, self.disk.before, choices, self.identity.key.id)
 
     def _check_losses(self, state: DiskState, start_offset: int, batches: Sequence[StoredBatch]) -> None:
         """Check what an open has dropped of a damaged disk: what it drops at the start it tells, and no sound record.
+
+        A log of which the beginning of the first segment is not whole may be replaced, even if it starts after that.
 
         Args:
             state: the files after the damage.
@@ -316,7 +363,7 @@ class FileDirectory:
         is_told = bool(found.told)
         check(is_told, "losses-are-told", "{} starts at {} after {}", key, found.start_offset, start_offset)
         whole = whole_in(state, batches)
-        is_begun = bool(whole) and whole[0] == batches[0]
+        is_begun = bool(batches) and is_whole_up_to(state, batches[0])
         later = [each for each in whole if each.next_offset > found.start_offset]
         left = [each for each in later if self.witness.history.is_committed(each)]
         is_kept = not (is_begun and left) or bool(found.batches)

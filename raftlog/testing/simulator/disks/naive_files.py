@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the files of a directory say without the log: which batches are whole, and what a second open finds to do."""
 
-import itertools
 import struct
 from collections.abc import Sequence
 from typing import Final
@@ -25,6 +24,7 @@ _MARK_MAGIC: Final = b"RLFLUSH\0"
 _MARK_POSITIONS: Final = (0, 4096)
 _EPOCH: Final = slice(12, 16)
 _CRC: Final = slice(17, 21)
+_LAST: Final = slice(23, 27)
 _UNFINISHED: Final = (".tmp", *(each.value for each in FileState if each is not FileState.CURRENT))
 _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
 
@@ -39,6 +39,27 @@ def whole_in(state: DiskState, batches: Sequence[StoredBatch]) -> list[StoredBat
     """Return those of some batches that are whole in a segment, wherever they stand in it."""
     segments = [data for path, data, _ in state if data and kind_of(path) is FileKind.LOG]
     return [each for each in batches if any(_is_whole_in(data, each) for data in segments)]
+
+
+def is_whole_up_to(state: DiskState, batch: StoredBatch) -> bool:
+    """Whether whole batches lead from the start of a segment to a batch; a log may start inside of its first one."""
+    segments = [data for path, data, _ in state if data and kind_of(path) is FileKind.LOG]
+    return any(_leads_to(data, batch) for data in segments)
+
+
+def _leads_to(data: bytes, batch: StoredBatch) -> bool:
+    position, epoch, next_offset = 0, 0, int.from_bytes(data[:_OFFSET_BYTES])
+    while position + LOG_OVERHEAD < len(data):
+        size_bytes = LOG_OVERHEAD + int.from_bytes(data[position + _OFFSET_BYTES : position + LOG_OVERHEAD])
+        found = data[position : position + size_bytes]
+        offset, its_epoch = int.from_bytes(found[:_OFFSET_BYTES]), int.from_bytes(found[_EPOCH])
+        is_next = offset == next_offset and epoch <= its_epoch <= batch.epoch
+        if not is_next or len(found) <= CRC_START or crc32c(found[CRC_START:]) != int.from_bytes(found[_CRC]):
+            return False
+        if offset == batch.base_offset:
+            return True
+        position, epoch, next_offset = position + size_bytes, its_epoch, offset + int.from_bytes(found[_LAST]) + 1
+    return False
 
 
 def _is_whole_in(data: bytes, batch: StoredBatch) -> bool:
@@ -111,6 +132,6 @@ def check_witnessed(state: DiskState, path: str, ledger: Ledger, truncating_to: 
         return
     end = ledger.durable_end if truncating_to is None else min(ledger.durable_end, truncating_to)
     durable = [each for each in ledger.batches if each.next_offset <= end]
-    for before, batch in itertools.pairwise(durable):
-        is_known = before.epoch == batch.epoch or stored.epoch_for_offset(batch.base_offset) in (batch.epoch, None)
+    for batch in durable[1:]:
+        is_known = stored.epoch_for_offset(batch.base_offset) in (batch.epoch, None)
         check(is_known, "epochs-are-witnessed", "{}: {} is not in {}", ledger.key, batch, stored)

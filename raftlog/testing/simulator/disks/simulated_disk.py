@@ -28,7 +28,8 @@ _OPERATIONS: Final = {
     "sync-error": (Operation.SYNC, Operation.SYNC_DIRECTORY),
 }
 _TORN: Final = CrashModel(sector_size_bytes=SECTOR_BYTES)
-_IN_ORDER: Final = CrashModel(sector_size_bytes=SECTOR_BYTES, ordered_writes=True, ordered_names=True)
+IN_ORDER: Final = CrashModel(sector_size_bytes=SECTOR_BYTES, ordered_writes=True, ordered_names=True)
+"""What most crashes may leave."""
 _MAX_SKIPPED: Final = 6
 _SMALL_FILES: Final = frozenset((RESERVE_NAME, FileKind.QUORUM_STATE.value, *COPY_NAMES))
 _BYTES_LEFT: Final = 100
@@ -254,7 +255,7 @@ class SimulatedDisk:
                 return 0
             return choices.number(0, count, "crash-state", self._id, calm=count - 1)
 
-        self._replace(self.files.crash(choose, _TORN if is_torn else _IN_ORDER))
+        self._replace(self.files.crash(choose, _TORN if is_torn else IN_ORDER))
 
     def replace_state(self, state: DiskState) -> None:
         """Continue with other names and bytes."""

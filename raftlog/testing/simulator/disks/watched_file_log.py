@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from raftlog.disk_work import DiskResult, DiskStep, DiskWork
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import LogDirectoryError, OutOfSpaceError
 from raftlog.file_system import FileSystem
 from raftlog.invariants import present
@@ -28,7 +28,7 @@ from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
-from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter
+from raftlog.testing.simulator.disks.fetched_writer import FetchedSnapshotWriter, Spoil
 from raftlog.testing.simulator.disks.naive_files import kind_of
 from raftlog.testing.simulator.disks.vote_room import VoteRoom
 from raftlog.testing.simulator.violation import check
@@ -61,14 +61,19 @@ class Watched:
         ledger: of the log's directory.
         quietly: lets no fault strike in a block.
         truncating_to: the offset of a truncation that may be on the disk already; None if none is under way.
-        begin_work: is called as work for the disk begins that an epoch, a segment, a truncation or a deletion needs.
+        begin_work: is called as work for the disk begins that an epoch, a segment, a truncation or a deletion needs,
+            with whether it writes the first batch of an epoch.
+        spoil: returns what is written of a part of a snapshot that is fetched.
+        check_witnessed: checks that what is durable has its epochs in the files that witness them.
     """
 
     witness: DiskWitness
     ledger: Ledger
     quietly: Callable[[], AbstractContextManager[None]]
     truncating_to: int | None = None
-    begin_work: Callable[[], object] = lambda: None
+    begin_work: Callable[[bool], object] = nothing
+    spoil: Spoil = bytes
+    check_witnessed: Callable[[], object] = nothing
 
 
 class WatchedFileLog(FileLog):
@@ -82,7 +87,7 @@ class WatchedFileLog(FileLog):
         self._watched: Watched | None = None
         self._is_leader = True
         self._is_slow_append_leaders = True
-        self._is_refusable = False
+        self._is_refusable = self._begins_epoch = self._was_refused = False
 
     def watch(self, watched: Watched) -> None:
         """Tell a witness from now on."""
@@ -94,7 +99,7 @@ class WatchedFileLog(FileLog):
         if self._is_refusable:
             steps = [attrs.evolve(each, disk=functools.partial(self._noting_refusals, each.disk)) for each in steps]
         if self._watched is not None:
-            self._watched.begin_work()
+            self._watched.begin_work(self._begins_epoch)
         return super()._begin(steps, result, **held)
 
     def _noting_refusals(self, disk: Callable[[], T]) -> T:
@@ -122,8 +127,12 @@ class WatchedFileLog(FileLog):
     # Appends
 
     def _append(self, checked: CheckedAppend) -> DiskWork[DiskResult[LogAppendInfo]]:
-        with self._refusable():
-            return super()._append(checked)
+        self._begins_epoch = checked.batches[-1].epoch != self._epochs.latest_epoch
+        try:
+            with self._refusable():
+                return super()._append(checked)
+        finally:
+            self._begins_epoch = False
 
     def _append_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         with self._refusals_noted():
@@ -157,6 +166,7 @@ class WatchedFileLog(FileLog):
 
     def _note_appended(self, data: bytes | memoryview, *, is_leader: bool) -> None:
         if self._watched is not None:
+            self._was_refused = self._was_refused or self._watched.ledger.refusals > 0
             self._watched.witness.appended(self._watched.ledger, _batches_in(data), is_leader=is_leader)
 
     # What becomes durable, and what is dropped
@@ -165,6 +175,9 @@ class WatchedFileLog(FileLog):
         super()._run_flush(flush)
         if self._watched is not None and flush.is_sync_needed:
             self._watched.witness.synced(self._watched.ledger, flush.end_offset)
+            if self._was_refused:
+                self._was_refused = False
+                self._watched.check_witnessed()
 
     def _truncate(self, offset: int, *, ends_quarantine: bool) -> DiskWork[DiskResult[int]]:
         with self._refusable():
@@ -201,7 +214,7 @@ class WatchedFileLog(FileLog):
         writer, watched = super().create_snapshot_unchecked(snapshot_id), self._watched
         if writer is None or watched is None:
             return writer
-        return FetchedSnapshotWriter(writer, watched.witness, watched.ledger)
+        return FetchedSnapshotWriter(writer, watched.witness, watched.ledger, watched.spoil)
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         super()._take_snapshot(snapshot_id)

@@ -77,7 +77,7 @@ class Membership:
         """Note that a leader is asked to add a replica."""
         self._added_ms[replica_id] = now_ms
 
-    def may_damage(self, machine: Machine, committed_end: int, now_ms: int, *, is_again: bool = False) -> bool:
+    def may_damage(self, machine: Machine, committed_end: int, now_ms: int) -> bool:
         """Whether a disk may be damaged, so that the other voters suffice for all that is to come: the atlas of faults.
 
         No disk is damaged, and no change of the voters is under way: its record may be on that disk and on one
@@ -89,14 +89,13 @@ class Membership:
             machine: of the disk.
             committed_end: of what is committed, exclusive.
             now_ms: the present time.
-            is_again: whether this disk may be damaged already.
         """
         key, ledgers = machine.directory.identity.key, self._ledgers
         last_sets = [each.voter_sets[-1] for each in ledgers]
         is_settled = all(each.offset < committed_end for each in last_sets)
         is_needed = any(key in each.keys and len(each.keys) < 3 for each in last_sets)
         is_voter = all(key in each.keys for each in last_sets)
-        is_safe = is_settled and not is_needed and not self._has_damage_beside(machine if is_again else None)
+        is_safe = is_settled and not is_needed and not self._has_damage
         return is_safe and (is_voter or not self._is_being_added(machine, now_ms))
 
     @property
@@ -113,15 +112,11 @@ class Membership:
     @property
     def _has_damage(self) -> bool:
         """Whether the disk of any replica is damaged, or may soon seem to be, or that of a voter is gone."""
-        return self._has_damage_beside(None)
-
-    def _has_damage_beside(self, machine: Machine | None) -> bool:
         directories = [each.directory for each in self._machines.values()]
         there = {each.identity.key for each in directories}
         return any(
             each.ledger.needs_others or each.is_suspect or not each.ledger.voter_sets[-1].keys <= there
             for each in directories
-            if machine is None or each is not machine.directory
         )
 
     def _is_being_added(self, machine: Machine, now_ms: int) -> bool:

@@ -347,3 +347,29 @@ def test_a_report_is_true(quarantine_end: int, *, is_damaged: bool, is_right: bo
     else:
         with pytest.raises(ViolationError, match="reports-are-true"):
             check_log(known.witness, known.ledgers[1], found, None, is_damaged=is_damaged)
+
+
+@pytest.mark.parametrize(
+    ("start", "count", "snapshot", "is_right"),
+    [(0, 0, None, True), (4, 0, 4, True), (4, 0, 6, False), (4, 2, 6, True), (4, 0, None, False)],
+)
+def test_an_empty_log_has_a_snapshot_where_it_starts(
+    start: int, count: int, snapshot: int | None, *, is_right: bool
+) -> None:
+    """Or else no leader could tell from where it agrees with its own; a log with a batch needs none there."""
+    known = disks()
+    ledger = known.ledgers[1]
+    known.lead(1, 1)
+    known.sync(1)
+    ledger.cut(start + count)
+    ledger.start_at(start, None)
+    snapshots = {} if snapshot is None else {OffsetAndEpoch(snapshot, 1): b""}
+    ledger.snapshots = tuple(snapshots)
+    found = log_with(batches(count, start), start=start, quarantine_end=6 if start + count < 6 else 0)
+    found = attrs.evolve(found, high_watermark=start + count, snapshots=snapshots)
+    ledger.furthest_end = 6
+    if is_right:
+        check_log(known.witness, ledger, found, None, is_damaged=True)
+    else:
+        with pytest.raises(ViolationError, match="log-start-is-covered"):
+            check_log(known.witness, ledger, found, None, is_damaged=True)

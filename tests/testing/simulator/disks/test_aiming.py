@@ -3,22 +3,24 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import OutOfSpaceError, StorageError
-from raftlog.file_system import replace_file
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.crash_states import DiskState
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters
 from raftlog.testing.simulator.choices import ReplayedChoices, SeededChoices, T
 from raftlog.testing.simulator.disks.aiming import Aim
+from raftlog.testing.simulator.disks.moving_opens import MovingOpen
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
+from tests.quorum.single_replica import replica_key
 
 SEGMENTS = ("log-0/00000000000000000000.log", "log-0/00000000000000000007.log")
 SNAPSHOTS = ("log-0/00000000000000000005-0000000001.checkpoint", "log-0/00000000000000000006-0000000001.checkpoint")
@@ -42,10 +44,10 @@ class Always(ReplayedChoices):
 
 
 def aim(
-    choices: ReplayedChoices | SeededChoices, counts: Counter[str] | None = None, *, has_errors: bool = True
+    choices: ReplayedChoices | SeededChoices, counts: Counter[str] | None = None, *, has_faults: bool = True
 ) -> Aim:
     """Return the aim at the disk of replica 1."""
-    return Aim(choices, Counter() if counts is None else counts, 1, has_errors=has_errors)
+    return Aim(choices, Counter() if counts is None else counts, 1, has_errors=has_faults, has_misreads=has_faults)
 
 
 def disk_of(*, batches: int = 3) -> DiskState:
@@ -54,6 +56,12 @@ def disk_of(*, batches: int = 3) -> DiskState:
     files = dict.fromkeys(SEGMENTS, segment) | dict.fromkeys(SNAPSHOTS, b"state")
     files |= {POINT: b"end 470\n", MARK: bytes(40), STATE: b'{"leaderEpoch":12}'}
     return (("log-0", None, False), *((path, data, False) for path, data in sorted(files.items())))
+
+
+def ledger_of(*, start_offset: int = 0, is_voter: bool = True, is_quarantined: bool = False) -> Ledger:
+    """Return what is known of a directory."""
+    voters = NamedVoters(-1, frozenset([replica_key(1 if is_voter else 2)]))
+    return Ledger(replica_key(1), voter_sets=[voters], start_offset=start_offset, quarantine_end=int(is_quarantined))
 
 
 def changed(before: DiskState, after: DiskState) -> dict[str, bytes | None]:
@@ -74,7 +82,7 @@ def test_a_number_becomes_another_number(seed: int) -> None:
         def happens(self, probability: float, kind: str, *of: int) -> bool:
             return True
 
-    damaged = aim(Numbers(random.Random(seed))).damage(state, is_quarantined=False)
+    damaged = aim(Numbers(random.Random(seed))).damage(state, ledger_of())
     assert damaged is not None
     ((path, now),) = changed(state, damaged.state).items()
     before = dict(each[:2] for each in state)[path]
@@ -89,7 +97,7 @@ def test_a_number_becomes_another_number(seed: int) -> None:
 def test_an_epoch_rots_and_its_batch_is_sound_by_its_crc() -> None:
     """No CRC covers the epoch: it is another one, and nothing else of the segment is."""
     state = disk_of()
-    damaged = aim(Always("epoch")).damage(state, is_quarantined=False)
+    damaged = aim(Always("epoch")).damage(state, ledger_of())
     assert damaged is not None
     ((path, now),) = changed(state, damaged.state).items()
     assert path in SEGMENTS
@@ -99,6 +107,29 @@ def test_an_epoch_rots_and_its_batch_is_sound_by_its_crc() -> None:
     assert batch.crc == RecordBatch(memoryview(bytes(raft_batch(0, 1))), 0, crc_is_checked=False).crc
 
 
+def test_epochs_before_the_log_start_stay() -> None:
+    """Nothing witnesses them: the first that may rot is that of the batch at the start."""
+    state, starts = disk_of(batches=3), range(5)
+    places: list[set[int]] = []
+    for start_offset in starts:
+        one = aim(Always("epoch"))
+        damaged = one.damage(state, ledger_of(start_offset=start_offset))
+        data = b"" if damaged is None else next(iter(changed(state, damaged.state).values())) or b""
+        before = next(each[1] for each in state if each[0] == SEGMENTS[0]) or b""
+        places.append({at for at, (old, new) in enumerate(zip(before, data, strict=False)) if old != new})
+    size_bytes = len(raft_batch(0, 1))
+    assert places == [{15}, {size_bytes + 15}, {2 * size_bytes + 15}, set(), set()]
+
+
+def test_the_election_state_of_others_than_voters_stays() -> None:
+    """Their recovery point is damaged instead."""
+    state = disk_of()
+    for is_voter, path in ((True, STATE), (False, POINT)):
+        damaged = aim(Always("number", "quorum-state")).damage(state, ledger_of(is_voter=is_voter))
+        assert damaged is not None
+        assert list(changed(state, damaged.state)) == [path]
+
+
 @pytest.mark.parametrize(
     ("place", "path", "kind"),
     [("last-segment", SEGMENTS[1], "lost-file"), ("first-snapshot", SNAPSHOTS[0], "lost-file")],
@@ -106,97 +137,108 @@ def test_an_epoch_rots_and_its_batch_is_sound_by_its_crc() -> None:
 def test_what_is_lost_is_the_file_that_is_named(place: str, path: str, kind: str) -> None:
     """The last segment, or the first of two snapshots; it is counted."""
     state, counts = disk_of(), Counter[str]()
-    damaged = aim(Always(place), counts).damage(state, is_quarantined=False)
+    damaged = aim(Always(place), counts).damage(state, ledger_of())
     assert damaged is not None
     assert (changed(state, damaged.state), damaged.kind) == ({path: None}, kind)
     assert counts == {"aimed-damage": 1}
 
 
 def test_the_first_batch_follows_the_first_snapshot() -> None:
-    """The next damage to a log whose first snapshot is gone is to its first segment."""
-    state, one = disk_of(), aim(Always("first-snapshot"))
-    assert one.damage(state, is_quarantined=False) is not None
-    damaged = one.damage(state, is_quarantined=False)
-    assert damaged is not None
-    assert (list(changed(state, damaged.state)), damaged.kind) == ([SEGMENTS[0]], "lost-sectors")
+    """The first segment of a log whose first snapshot is gone is damaged, too, unless it is in quarantine; once."""
+    state = disk_of()
+    for is_quarantined in (False, True):
+        one = aim(Always("first-snapshot"))
+        assert one.damage(state, ledger_of()) is not None
+        damaged = one.damage_again(state, ledger_of(is_quarantined=is_quarantined))
+        assert (damaged is None) == is_quarantined
+        if damaged is not None:
+            assert (list(changed(state, damaged.state)), damaged.kind) == ([SEGMENTS[0]], "lost-sectors")
+        assert one.damage_again(state, ledger_of(is_quarantined=is_quarantined)) is None
 
 
 def test_a_single_snapshot_is_not_lost() -> None:
     """Without another one nothing could stand for what it has."""
     state = tuple(each for each in disk_of() if each[0] != SNAPSHOTS[0])
-    assert aim(Always("first-snapshot")).damage(state, is_quarantined=False) is None
+    assert aim(Always("first-snapshot")).damage(state, ledger_of()) is None
 
 
 def test_in_quarantine_one_of_two_files_is_lost() -> None:
     """Once, and only after the last segment was lost: after other damage both files may be needed."""
     state = disk_of()
-    for place, is_hit in (("last-segment", True), ("epoch", False)):
+    for place, is_quarantined, is_hit in (
+        ("last-segment", True, True),
+        ("last-segment", False, False),
+        ("epoch", True, False),
+    ):
         one = aim(Always(place))
-        assert one.damage(state, is_quarantined=False) is not None
-        damaged = one.damage(state, is_quarantined=True)
+        assert one.damage(state, ledger_of()) is not None
+        damaged = one.damage_again(state, ledger_of(is_quarantined=is_quarantined))
         assert (damaged is not None) == is_hit
         if damaged is not None:
             assert list(changed(state, damaged.state)) in ([POINT], [MARK])
             assert list(changed(state, damaged.state).values()) == [None]
-        assert one.damage(state, is_quarantined=True) is None
+        assert one.damage_again(state, ledger_of(is_quarantined=is_quarantined)) is None
 
 
-def _writing(files: MemoryFileSystem) -> None:
-    replace_file(files, POINT, b"end 1\n")
-
-
-def _renaming(files: MemoryFileSystem) -> None:
-    _writing(files)
-    files.rename(SEGMENTS[1], f"{SEGMENTS[1]}.superseded-5")
-    files.sync_directory("log-0")
-
-
-def _for_a_moment(files: MemoryFileSystem) -> None:
-    files.rename(SEGMENTS[1], f"{SEGMENTS[1]}.swap")
-    files.rename(f"{SEGMENTS[1]}.swap", SEGMENTS[1])
-
-
-@pytest.mark.parametrize(("opens", "is_hit"), [(_writing, False), (_renaming, True), (_for_a_moment, False)])
-def test_an_open_is_cut_if_it_takes_files_away(opens: Callable[[MemoryFileSystem], None], is_hit: bool) -> None:
-    """From there on, at an operation that changes the disk; the disk itself is not touched."""
+def test_an_open_is_cut_at_one_of_its_changes() -> None:
+    """It is counted; which one is chosen."""
     counts = Counter[str]()
-    steps = aim(Always("none"), counts).steps_of_open(disk_of(), opens)
-    assert (steps is not None) == is_hit == bool(counts["aimed-crash"])
-    if steps is not None:
-        files = MemoryFileSystem(disk_of())
-        opens(files)
-        assert files.steps[steps - 1].path == SEGMENTS[1]
+    assert aim(Always("7"), counts).steps_of_open(MovingOpen([3, 7, 9], {})) == 7
+    assert counts == {"aimed-crash": 1}
+    assert aim(ReplayedChoices({}), counts).steps_of_open(MovingOpen([3, 7, 9], {})) is None
 
 
-def test_work_finds_no_room_once() -> None:
+@pytest.mark.parametrize("begins_epoch", [False, True])
+def test_work_finds_no_room_once(*, begins_epoch: bool) -> None:
     """The next write to a segment fails, and the one after it does not; not on a healed disk, or one without errors."""
     disk, counts = SimulatedDisk(1, Counter()), Counter[str]()
     disk.files.make_directory("log-0")
     file = disk.files.open(SEGMENTS[0], create=True)
-    aim(Always(".log"), counts, has_errors=False).begin_work(disk)
+    aim(Always(".log"), counts, has_faults=False).begin_work(disk, begins_epoch=begins_epoch)
     file.append(b"1")
-    aim(Always(".log"), counts).begin_work(disk)
+    aim(Always(".log"), counts).begin_work(disk, begins_epoch=begins_epoch)
     with pytest.raises(OutOfSpaceError):
         file.append(b"2")
     assert disk.has_failed
     assert not disk.has_erred
     file.append(b"3")
     disk.heal()
-    aim(Always(".log"), counts).begin_work(disk)
+    aim(Always(".log"), counts).begin_work(disk, begins_epoch=begins_epoch)
     file.append(b"4")
     assert counts == {"aimed-full": 1}
 
 
-def test_a_read_fails_once() -> None:
-    """That of a snapshot; the one after it succeeds, and a healed disk fails no more."""
+def test_a_part_of_a_snapshot_has_another_bit() -> None:
+    """One; a part without bytes has none, nor one where nothing is misread."""
+    counts = Counter[str]()
+    part = memoryview(b"state")
+    (byte, *rest), other = aim(Always(), counts).spoil(part), aim(Always(), counts, has_faults=False).spoil(part)
+    assert (bytes([byte]), bytes(rest), bytes(other)) == (b"r", b"tate", b"state")
+    assert bytes(aim(Always(), counts).spoil(b"")) == b""
+    assert counts == {"aimed-part": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"), [(SNAPSHOTS[0], ".checkpoint"), (SEGMENTS[0], ".log"), (POINT, "recovery-point")]
+)
+def test_a_read_fails_once(path: str, wanted: str) -> None:
+    """That of such a file; the one after it succeeds, and a healed disk fails no more."""
+
+    class Wanting(Always):
+        def pick(self, options: Sequence[T], kind: str, *of: int) -> T:
+            return next(each for each in options if isinstance(each, tuple) and each[0].endswith(wanted))
+
+        def number(self, start: int, stop: int, kind: str, *of: int, calm: int | None = None) -> int:
+            return start
+
     disk, counts = SimulatedDisk(1, Counter()), Counter[str]()
     disk.files = MemoryFileSystem(disk_of())
-    assert aim(Always(), counts).fail_open(disk)
+    assert aim(Wanting(), counts).fail_open(disk)
     disk.files.open_for_reads(STATE).read_at(0, 1)
-    snapshot = disk.files.open_for_reads(SNAPSHOTS[0])
+    file = disk.files.open_for_reads(path)
     with pytest.raises(StorageError):
-        snapshot.read_at(0, 1)
-    snapshot.read_at(0, 1)
+        file.read_at(0, 1)
+    file.read_at(0, 1)
     disk.heal()
-    assert not aim(Always(), counts).fail_open(disk)
+    assert not aim(Wanting(), counts).fail_open(disk)
     assert counts == {"aimed-read": 1}

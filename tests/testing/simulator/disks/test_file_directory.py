@@ -9,19 +9,21 @@ from typing import Any
 import attrs
 import pytest
 
-from raftlog.errors import OutOfSpaceError
+from raftlog.errors import DecodeError, OutOfSpaceError
 from raftlog.log.retention import Retention
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.testing.contracts.made_batches import raft_batch
-from raftlog.testing.file_system.faults import Fault, Step
+from raftlog.testing.file_system.faults import Fault, Operation, Step
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from raftlog.testing.simulator.choices import Choices, ReplayedChoices, SeededChoices, T
 from raftlog.testing.simulator.disks.aiming import Aim
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS, PATH, FileDirectory
+from raftlog.testing.simulator.disks.moving_opens import MovingOpen
 from raftlog.testing.simulator.simulation import LISTENER, replica_key, voter_node
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.voter_set import VoterSet
@@ -64,8 +66,10 @@ class _Happening(ReplayedChoices):
         return self._left[kind] >= 0
 
     def pick(self, options: Sequence[T], kind: str, *of: int) -> T:
-        """Return what is aimed at: the last segment, and the last step."""
-        return "last-segment" if kind == "aimed-place" else options[-1]  # type: ignore[return-value]
+        """Return what is aimed at: the last segment, any read, and of all else the last."""
+        if kind == "aimed-place":
+            return "last-segment"  # type: ignore[return-value]
+        return options[0] if kind == "aimed-path" else options[-1]
 
 
 def directory(
@@ -273,14 +277,14 @@ def test_a_restart_may_drop_records_without_a_beginning() -> None:
     """No leader could tell where the log agrees with its own."""
     found = filled(synced=5, unsynced=0)
     found.exit(CALM, ())
-    batches = [found.ledger.batches[0]._replace(epoch=7), *found.ledger.batches]
+    batches = [found.ledger.batches[0]._replace(base_offset=7), *found.ledger.batches]
     found._found = attrs.evolve(found._found, start_offset=2, told=("lost",), batches=())
     found._check_losses(found.disk.files.state(), 0, batches)
 
 
 def _aim(*kinds: str) -> tuple[Aim, Counter[str]]:
     counts: Counter[str] = Counter()
-    return Aim(_Happening(*kinds), counts, 1, has_errors=True), counts
+    return Aim(_Happening(*kinds), counts, 1, has_errors=True, has_misreads=True), counts
 
 
 @pytest.mark.parametrize("skipped", range(9))
@@ -316,9 +320,53 @@ def test_an_open_that_sets_files_aside_is_crashed_again_and_again() -> None:
     assert found.damage(CALM) == "loses the name of 00000000000000000000.log"
     assert counts["aimed-damage"] == 1
     assert found.ledger.quarantine_end == 3
-    assert found.damage(CALM) is not None
+    assert found.log.quarantine is not None
+
+
+def test_a_log_in_quarantine_loses_a_file_that_says_so() -> None:
+    """It was opened before, and says it again by the other file."""
+    aim, counts = _aim("aimed-damage", "aimed-again")
+    found = filled(unsynced=0, aim=aim)
+    words = "loses the name of 00000000000000000000.log, and loses the name of raftlog-recovery-point"
+    assert found.damage(CALM) == words
+    assert counts["aimed-damage"] == 2
     assert found.ledger.quarantine_end == 3
     assert found.log.quarantine is not None
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_an_open_that_is_cut_comes_to_the_same(is_right: bool) -> None:
+    """What a crash may leave is opened on a copy; a state from which the log is another one is a violation."""
+    found = filled(synced=5, unsynced=0)
+    found.exit(CALM, ())
+    state = found.disk.files.state()
+    other = tuple(each for each in state if not each[0].endswith(".log"))
+    step = Step(7, Operation.RENAME, PATH)
+    moving = MovingOpen([7], {state if is_right else other: step})
+    if is_right:
+        found._check_cuts(state, moving)
+        return
+    with pytest.raises(ViolationError, match="cut-opens-end-alike"):
+        found._check_cuts(state, moving)
+
+
+def test_a_part_of_a_fetched_snapshot_is_spoiled() -> None:
+    """The log does not take the snapshot; once the disk is healed, parts are what was sent."""
+    aim, counts = _aim("aimed-part")
+    found = directory(aim=aim)
+    writer = found.log.create_snapshot_unchecked(OffsetAndEpoch(4, 1))
+    assert writer is not None
+    writer.append(b"no snapshot")
+    assert counts["aimed-part"] == 1
+    with pytest.raises(DecodeError):
+        writer.prepare_freeze().complete()
+    writer.close()
+    found.disk.heal()
+    writer = found.log.create_snapshot_unchecked(OffsetAndEpoch(4, 1))
+    assert writer is not None
+    writer.append(b"no snapshot")
+    assert counts["aimed-part"] == 1
+    writer.close()
 
 
 def test_a_sound_directory_must_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from raftlog.testing.simulator.disks.naive_files import (
     check_settled,
     check_witnessed,
     durable_end_in,
+    is_whole_up_to,
     kind_of,
     whole_in,
 )
@@ -83,6 +84,24 @@ def test_a_flipped_bit_makes_one_batch_not_whole(position: int, bit: int) -> Non
     at = next(each for each in _places(files.contents()[path]) if position in each)
     assert len(lost) <= 1
     assert lost or position - at.start == 16  # The magic, which neither the name of a batch nor its CRC has.
+
+
+@given(st.integers(min_value=0), st.integers(0, 7), st.integers(0, 5))
+def test_whole_batches_lead_to_a_batch(position: int, bit: int, index: int) -> None:
+    """Those of its segment, up to it: a flipped bit in one of them is found, and in no later one."""
+    files, ledger = written(6)
+    assert is_whole_up_to(files.state(), ledger.batches[index])
+    assert not is_whole_up_to(files.state(), ledger.batches[index]._replace(base_offset=9))
+    path = segments(files)[0]
+    data = bytearray(files.contents()[path])
+    position %= len(data)
+    data[position] ^= 1 << bit
+    at = [position in each for each in _places(files.contents()[path])].index(True)
+    is_led_to = is_whole_up_to(changed(files, path, bytes(data)).state(), ledger.batches[index])
+    is_later = at > index or index >= len(_places(files.contents()[path]))
+    field = position - _places(files.contents()[path])[at].start
+    assert is_led_to == is_later or field < 8 or 12 <= field < 17  # Names, epochs and the magic: no CRC has them.
+    assert is_led_to or not is_later
 
 
 def _places(data: bytes) -> list[range]:
@@ -145,7 +164,12 @@ def test_epochs_have_a_second_witness() -> None:
     later = attrs.evolve(known, epochs=known.epochs[1:])
     for right in (later.encode(), b"rotten", None):
         check_witnessed(changed(files, path, right).state(), "log", ledger, None)
-    for epochs in (known.epochs[:-1], (*known.epochs[:-1], EpochEntry(9, known.epochs[-1].start_offset))):
+    inside = EpochEntry(9, known.epochs[-1].start_offset + 1)
+    for epochs in (
+        known.epochs[:-1],
+        (*known.epochs, inside),
+        (*known.epochs[:-1], EpochEntry(9, known.epochs[-1].start_offset)),
+    ):
         wrong = changed(files, path, attrs.evolve(known, epochs=epochs).encode())
         with pytest.raises(ViolationError, match="epochs-are-witnessed"):
             check_witnessed(wrong.state(), "log", ledger, None)

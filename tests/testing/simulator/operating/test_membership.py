@@ -48,16 +48,6 @@ def test_one_disk_at_a_time() -> None:
     assert not any(operator.may_damage(each, 0, 0) for each in simulation.machines.values())
 
 
-def test_a_disk_that_is_damaged_again() -> None:
-    """It may be, where that is asked for, as long as no other one is damaged."""
-    simulation, operator = quorum(5)
-    simulation.machines[2].directory.ledger.quarantine_end = 1
-    again = [operator.may_damage(each, 0, 0, is_again=True) for each in simulation.machines.values()]
-    assert again == [False, True, False, False, False]
-    simulation.machines[3].directory.ledger.is_vote_lost = True
-    assert not any(operator.may_damage(each, 0, 0, is_again=True) for each in simulation.machines.values())
-
-
 @pytest.mark.parametrize(
     ("voters", "damaged", "is_lost"), [(1, 1, True), (3, 1, False), (3, 2, True), (4, 1, False), (4, 2, True)]
 )

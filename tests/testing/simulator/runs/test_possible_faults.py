@@ -153,8 +153,8 @@ def test_voters_are_damaged_from_three_on(voters: int, is_damaged: bool) -> None
         simulation = Simulation(SeededChoices(random.Random(seed)), plan.changed({"rot": 1.0}))
         may_damage = simulation.may_damage
 
-        def noted(machine: Machine, *, is_again: bool = False, may_damage: Callable[..., bool] = may_damage) -> bool:
-            if not may_damage(machine, is_again=is_again):
+        def noted(machine: Machine, may_damage: Callable[..., bool] = may_damage) -> bool:
+            if not may_damage(machine):
                 return False
             damaged.add(machine.id)
             return True

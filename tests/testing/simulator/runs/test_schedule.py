@@ -186,10 +186,10 @@ def test_schedules_crash_at_fetched_snapshots() -> None:
 
 
 def test_aimed_faults_are_on_files_alone() -> None:
-    """In a quarter of these schedules, which then have frequent snapshots; all else is as it would be without."""
+    """In a quarter of these schedules, with frequent snapshots and damage; all else is as it would be without."""
     files = [plan_of(Token(seed, ScheduleOptions(storage=Storage.FILES))) for seed in range(400)]
     aimed = [plan for plan in files if plan.is_aimed]
     assert 0.7 < len(aimed) / len(files) / AIMED_SHARE < 1.3
-    assert {(plan.snapshot_interval, plan.snapshot_crashes) for plan in aimed} == {(40, 0.8)}
+    assert {(plan.snapshot_interval, plan.snapshot_crashes, plan.rot) for plan in aimed} == {(40, 0.8, 0.5)}
     assert {plan.snapshot_interval for plan in files if not plan.is_aimed} == {0, 40, 150}
     assert not any(plan_of(Token(seed, ScheduleOptions(storage=Storage.MODEL))).is_aimed for seed in range(50))
