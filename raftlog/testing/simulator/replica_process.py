@@ -247,9 +247,10 @@ class ReplicaProcess:
             self.application.told(effect)
 
     def _check_append(self, effect: EndAppend) -> None:
-        """Check that an append for which there was no room has failed for certain."""
+        """Check that an append for which there was no room has failed for certain, unless a later epoch came before."""
         ledger = self.directory.ledger
         is_refused = ledger.refused_in_epoch > 0 and effect.last_offset >= ledger.end_offset
+        is_refused = is_refused and self.raft.role.epoch == ledger.epoch_start[0]
         is_right = effect.outcome is not AppendOutcome.UNKNOWN or not is_refused
         check(is_right, "refused-appends-fail", "{} was refused: {}", effect, ledger)
 
