@@ -29,7 +29,7 @@ def _none(*_: Any) -> None:
 
 
 def _by_the_index(right: Any) -> Any:
-    return lambda source, position: right(source, position) if position else index_seek.SegmentEnd(None)
+    return lambda source, position: right(source, position) if position else index_seek.SegmentTail(None)
 
 
 def _below_the_end(rows: Any) -> Any:

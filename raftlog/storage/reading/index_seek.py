@@ -54,7 +54,7 @@ def read_head(head: memoryview, position: int) -> BatchHead | None:
 
 
 @attrs.frozen
-class SegmentEnd:
+class SegmentTail:
     """What is at the end of a segment.
 
     Attributes:
@@ -92,7 +92,7 @@ class IndexSeek:
         is_true = head is not None and head.spans(self.base_offset + entry.relative_offset)
         return entry.position if is_true else 0
 
-    def end(self, source: ByteSource) -> SegmentEnd:
+    def end(self, source: ByteSource) -> SegmentTail:
         """Return what is at the end of the segment.
 
         It is read from the last indexed batch on; all of it, if that one and all after it are damaged.
@@ -123,7 +123,7 @@ class IndexSeek:
         return join_path(directory, os.path.splitext(name)[0] + kind.value)  # noqa: PTH122
 
 
-def _end_from(source: ByteSource, position: int) -> SegmentEnd:
+def _end_from(source: ByteSource, position: int) -> SegmentTail:
     last: BatchRun | LegacyBatch | None = None
     damage = None
     for piece in split_runs(source, start=position):
@@ -131,7 +131,7 @@ def _end_from(source: ByteSource, position: int) -> SegmentEnd:
             last, damage = piece, None
         elif isinstance(piece, Corruption | TornTail) and damage is None:
             damage = piece.position
-    return SegmentEnd(last.batch(len(last) - 1) if isinstance(last, BatchRun) else last, damage)
+    return SegmentTail(last.batch(len(last) - 1) if isinstance(last, BatchRun) else last, damage)
 
 
 def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry], bool]) -> Entry | None:

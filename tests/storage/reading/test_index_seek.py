@@ -9,7 +9,7 @@ from raftlog.log.append_validation import check_append_as_follower
 from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, OffsetIndexEntry, TimeIndexEntry
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.reading.file_source import open_source
-from raftlog.storage.reading.index_seek import BatchHead, IndexSeek, SegmentEnd
+from raftlog.storage.reading.index_seek import BatchHead, IndexSeek, SegmentTail
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
 from raftlog.testing.contracts.made_batches import raft_batch
@@ -72,7 +72,7 @@ def test_an_empty_segment_has_no_end(path: Path) -> None:
     for size in (0, 1000):
         path.write_bytes(bytes(size))
         with open_source(str(path)) as source:
-            assert IndexSeek(str(path), BASE).end(source) == SegmentEnd(None)
+            assert IndexSeek(str(path), BASE).end(source) == SegmentTail(None)
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2, 3, 64])

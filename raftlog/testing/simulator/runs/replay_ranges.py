@@ -89,7 +89,7 @@ _TABLE: Final = (
     ("happens", 1, "cut-off damaged-other failed-crash lost-vote lying-sync nothing-read part-read recovery-crash rot"),
     ("happens", 1, "slow-sync snapshot-abandoned snapshot-crash some-kept torn-crash work-cut work-done"),
     ("happens", 0, "misread-snapshot"),
-    ("happens", 1, "aimed-crash aimed-damage aimed-full aimed-part aimed-read"),
+    ("happens", 1, "aimed-again aimed-crash aimed-damage aimed-full aimed-part aimed-read"),
     ("happens", 2, "duplicate loss"),
     ("time_ms", 0, "append-interval change-interval crash-interval cut-interval cut-time disk-error-interval"),
     ("time_ms", 0, "disk-full-time disk-loss-interval misread-interval pause-interval pause-time"),
