@@ -8,7 +8,6 @@ from raftlog.quorum.driving.disk_queue import DiskQueue
 from raftlog.quorum.driving.replica_driver import ReplicaDriver
 from raftlog.quorum.leading import serving
 from raftlog.quorum.listening import delivering
-from raftlog.quorum.seam import outbox
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
@@ -146,13 +145,6 @@ MUTANTS: Final = (
         "DECISIONS.md 61",
         missing(Outbox, "check_handed_out"),
         (f"{LATE}::test_a_number_that_never_was_is_misuse",),
-    ),
-    Mutant(
-        "R-held-once",
-        "requests that were given up while they were held back do not leave together",
-        "raftlog's own simulator",
-        instead(outbox, "_is_asked_again", lambda *_: False),
-        ("tests/quorum/seam/test_outbox.py::test_of_requests_that_are_held_back_the_last_one_goes",),
     ),
     Mutant(
         "K-bad-records",

@@ -58,14 +58,8 @@ class Outbox:
         return effect
 
     def request(self, destination: Destination, message: RaftRequest) -> int:
-        """Ask for a request to be sent, and return the number of the effect.
-
-        If one like it to the same place is still held back, it was given up meanwhile, and is never sent: after a slow
-        write of an election state, all of them would leave at once.
-        """
+        """Ask for a request to be sent, and return the number of the effect."""
         effect = SendRequest(self.new_number(), destination, message)
-        if self._held:
-            self._held = deque(each for each in self._held if not _is_asked_again(each[1], effect))
         self._send(effect)
         return effect.number
 
@@ -137,10 +131,3 @@ class Outbox:
             self._held.append((self._unstored[-1], effect))
         else:
             self._ready.append(effect)
-
-
-def _is_asked_again(before: HeldBack, effect: SendRequest) -> bool:
-    """Whether a request is of the kind of one before it, and goes to the same place."""
-    if not isinstance(before, SendRequest) or before.destination != effect.destination:
-        return False
-    return type(before.message) is type(effect.message)

@@ -154,7 +154,7 @@ KILLERS: Final = (
     Killer("refusals-pause", "S-full-stands", 60, first=93),
     Killer("refusals-pause", "R29-pause", 1, first=2, is_aimed=False),
     Killer("refusals-end", "S-full-forever", 60, first=25),
-    Killer("refused-appends-fail", "S-full-failed", 60, first=25),
+    Killer("refused-appends-fail", "S-full-failed", 60, first=8),
     Killer("elections-begin", "elections-late", 20),
     Killer("elections-begin", "R-put-off", 20, first=1),
     Killer("silent-leaders-are-left", "K19", 20),

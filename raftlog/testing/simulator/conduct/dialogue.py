@@ -51,10 +51,11 @@ class _Asked:
 
 @attrs.define
 class _Sent:
-    """A request that was sent last to a replica, and how often since when it was the same."""
+    """A request that was sent last to a replica, when that was, and how often since when it was the same."""
 
     request: object
     since_ms: int
+    at_ms: int
     count: int = 1
 
 
@@ -190,6 +191,8 @@ class Dialogue:
     def sent(self, receiver: Hashable, request: object, core_ms: int) -> None:
         """Check that a request is not sent as fast as it is refused.
 
+        Those that leave in the same ms count once: they were held back while an election state was being stored.
+
         Args:
             receiver: to whom.
             request: the message.
@@ -202,12 +205,13 @@ class Dialogue:
             words = request.topics[0].partitions[0]  # All that may differ, and cheaper to compare.
         last = self._sent.get(place)
         if last is None:
-            self._sent[place] = _Sent(words, core_ms)
+            self._sent[place] = _Sent(words, core_ms, core_ms)
             return
+        before_ms, last.at_ms = last.at_ms, core_ms
         if core_ms - last.since_ms >= REPEATED_MS or last.request != words:
             last.request, last.since_ms, last.count = words, core_ms, 1
             return
-        last.count += 1
+        last.count += core_ms > before_ms
         is_paced = last.count <= MOST_REPEATED
         check(is_paced, "requests-are-paced", "{} asks {} as often as {}", self._ledger.key, receiver, last)
 
