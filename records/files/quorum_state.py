@@ -126,7 +126,7 @@ def _json_object(line: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         position = len(error.doc[: error.pos].encode())
         raise DecodeError(f"not JSON: {error.msg}", "file-format", position=position) from None
-    except ValueError:  # a number with thousands of digits, or -0
+    except ValueError:  # a number with thousands of digits
         raise DecodeError("not JSON that can be read", "file-format", position=0) from None
     if not isinstance(fields, dict):
         raise DecodeError("not a JSON object", "file-format", position=0)

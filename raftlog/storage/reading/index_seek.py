@@ -32,6 +32,7 @@ class BatchHead:
     base_offset: int
     last_offset: int
     max_timestamp: int
+    record_count: int
     next_position: int
 
     def spans(self, offset: int) -> bool:
@@ -50,7 +51,8 @@ def read_head(head: memoryview, position: int) -> BatchHead | None:
         return None
     batch = RecordBatch(head)
     size = int.from_bytes(head[8:12], "big") + limits.LOG_OVERHEAD
-    return BatchHead(batch.base_offset, batch.last_offset, batch.max_timestamp, position + size)
+    offsets = batch.base_offset, batch.last_offset
+    return BatchHead(*offsets, batch.max_timestamp, batch.record_count, position + size)
 
 
 @attrs.frozen

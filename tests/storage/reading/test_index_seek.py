@@ -136,5 +136,5 @@ def test_a_time_entry_that_lies_is_not_followed(path: Path, time: int, relative_
 
 def test_what_offsets_a_batch_has() -> None:
     """From its base offset to its last one, both of them included."""
-    head = BatchHead(10, 12, 0, 0)
+    head = BatchHead(10, 12, 0, 3, 0)
     assert [head.spans(offset) for offset in (9, 10, 11, 12, 13)] == [False, True, True, True, False]

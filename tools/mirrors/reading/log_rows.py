@@ -12,22 +12,14 @@ from raftlog.errors import DecodeError, fresh_copy
 from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG, RecordBatch, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
-from raftlog.records.batches.iterator import (
-    ByteSource,
-    Corruption,
-    TornTail,
-    ZeroPadding,
-    is_likely_header,
-    split_runs,
-)
+from raftlog.records.batches.iterator import ByteSource, Corruption, TornTail, ZeroPadding, split_runs
 from raftlog.records.batches.record import RecordView
 from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, RecordColumns, select_columns
 from raftlog.records.columns.record_digests import record_digests
 from raftlog.records.columns.record_selection import RecordSelection
 from raftlog.records.columns.transactions import Transactions
-from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.storage.reading.file_source import open_source
-from raftlog.storage.reading.index_seek import IndexSeek
+from raftlog.storage.reading.index_seek import IndexSeek, head_at
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES, Ranges, uncovered
@@ -126,14 +118,11 @@ def find_end(segments: Sequence[SegmentPlace], start_offset: int) -> LogEnd:
 
 def _claimed_end(source: ByteSource, position: int, end: int) -> int:
     """Return the end of the damaged batches from a position on whose headers go on, one after the other, at an end."""
-    while True:
-        head = source.read_at(position, BATCH_OVERHEAD)
-        if len(head) < BATCH_OVERHEAD or not is_likely_header(head):
-            return end
-        batch = RecordBatch(head)
-        if not batch.base_offset == end < batch.next_offset == end + batch.record_count:
-            return end
-        position, end = position + LOG_OVERHEAD + int.from_bytes(head[8:LOG_OVERHEAD]), batch.next_offset
+    while (head := head_at(source, position)) is not None:
+        if not head.base_offset == end <= head.last_offset == end + head.record_count - 1:
+            break
+        position, end = head.next_position, head.last_offset + 1
+    return end
 
 
 def _first_timestamp_type(segments: Sequence[SegmentPlace]) -> TimestampType | None:

@@ -27,7 +27,7 @@ class DiskWitness:
         watch: is called with the ledger of a directory whose election state or truncation has just become durable,
             before its replica learns of it; a trace can be written from that.
         known_end: the highest high watermark that any replica has had, exclusive.
-        invented_epoch: the latest epoch that damage has made of another one in an election state; nobody led it.
+        invented_epoch: the latest epoch that damage has made of another one in an election state; no replica led it.
     """
 
     def __init__(self, history: CommittedHistory, replay: Replay) -> None:

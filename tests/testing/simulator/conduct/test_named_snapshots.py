@@ -3,31 +3,18 @@
 
 import pytest
 
-from raftlog.records.messages.raft.fetch_messages import (
-    FetchResponse,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-    FetchResponseSnapshotId,
-    FetchSnapshotRequest,
-)
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.messages.raft.fetch_messages import FetchResponse, FetchSnapshotRequest
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.conduct.named_snapshots import MOST_NAMED, NamedSnapshotCheck
 from raftlog.testing.simulator.violation import ViolationError
+from tests.quorum.messages import fetch_response
 from tests.quorum.single_replica import replica_key
 
 
 def naming(end_offset: int) -> FetchResponse:
     """Return an answer that names a snapshot, or none at -1."""
-    snapshot_id = FetchResponseSnapshotId(end_offset=end_offset, epoch=3)
-    part = FetchResponsePartitionData(
-        partition_index=0,
-        error_code=0,
-        high_watermark=9,
-        snapshot_id=snapshot_id,
-        aborted_transactions=None,
-        records=None,
-    )
-    return FetchResponse(throttle_time_ms=0, responses=(FetchResponseFetchableTopicResponse(partitions=(part,)),))
+    return fetch_response(3, snapshot_id=OffsetAndEpoch(end_offset, 3))
 
 
 def test_what_is_named_too_often_is_found() -> None:
