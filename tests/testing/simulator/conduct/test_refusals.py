@@ -86,6 +86,23 @@ def test_records_that_are_taken_end_it() -> None:
     found.sent(FETCH, 130, None)
 
 
+@pytest.mark.parametrize(("offset", "is_ended"), [(1, False), (2, True)])
+def test_a_snapshot_that_reaches_further_ends_it(offset: int, is_ended: bool) -> None:
+    """A log that is replaced by a snapshot has grown if the snapshot ends after the log; one that does not ends nothing."""
+    disks = QuorumDisks(3)
+    disks.lead(2, 1)
+    disks.append((1, 2, 3), 1)
+    disks.append((2, 3), 1)
+    disks.sync(1, 2, 3)
+    ledger = disks.ledgers[1]
+    found = RefusalCheck(ledger, CONFIG)
+    disks.witness.refused(ledger)
+    found.noted(0, None)
+    ledger.snapshots = (OffsetAndEpoch(offset, 1),)
+    disks.witness.restarted(ledger, offset)
+    assert found.noted(10, None) is is_ended
+
+
 @pytest.mark.parametrize(("past_ms", "is_right"), [(99, False), (100, True)])
 def test_a_refused_snapshot_is_followed_by_a_pause(past_ms: int, is_right: bool) -> None:
     """From the time at which the process says so; elections need none."""
