@@ -18,6 +18,7 @@ LOST_POINT: Final = "tests/storage/recovery/test_lost_durable_point.py"
 POINT: Final = "tests/storage/recovery/test_recovery_point.py"
 RECOVERY: Final = "tests/storage/recovery/test_startup.py"
 QUARANTINE: Final = "tests/storage/recovery/test_startup_quarantine.py"
+SYNCS: Final = "tests/storage/recovery/test_quarantine_syncs.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
 
@@ -152,7 +153,39 @@ def _reporting_no_room(right: Wrong) -> Wrong:
     return set_aside_after
 
 
+def _of_marks_alone(stored: StoredDurablePoint) -> int | None:
+    known, end_offset = stored.recovery_point, stored.durable_end_offset
+    return end_offset if known is None or known.synced_end_offset is None else known.synced_end_offset
+
+
+def _whole_at_the_end(stored: StoredDurablePoint) -> int | None:
+    known = stored.recovery_point
+    marks = [each for each in stored.marks if known is not None and each.generation == known.generation]
+    return stored.durable_end_offset if marks else known and known.synced_end_offset
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R17-synced-end",
+        "what a log gets again after a loss is not known to be on the disk before it is synced",
+        "raftlog's own simulator",
+        instead_of_property(StoredDurablePoint, "synced_end_offset", lambda stored: stored.durable_end_offset),
+        (f"{SYNCS}::test_what_was_fetched_again_is_on_the_disk",),
+    ),
+    Mutant(
+        "R17-synced-marks",
+        "flush marks alone do not say that nothing was lost",
+        "raftlog's own simulator",
+        instead_of_property(StoredDurablePoint, "synced_end_offset", _of_marks_alone),
+        (f"{SYNCS}::test_one_of_both_files_is_enough",),
+    ),
+    Mutant(
+        "R17-synced-mark",
+        "a flush mark at the durable end is the copy of it that a quarantine keeps",
+        "raftlog's own simulator",
+        instead_of_property(StoredDurablePoint, "synced_end_offset", _whole_at_the_end),
+        (f"{SYNCS}::test_what_was_fetched_again_is_on_the_disk",),
+    ),
     Mutant(
         "R17-one-copy",
         "a quarantine survives the loss of the recovery point",

@@ -442,12 +442,11 @@ class AppendableLog(Closing, LogQueries):
         """
         if end_offset is None:
             end_offset = self._flushed_offset
-        if self._quarantine is not None:
-            end_offset = max(end_offset, self._quarantine.durable_end_offset)
         if epochs is None:
             # As long as the damage is in place, keep the epochs that contradict it.
             epochs = self._epochs if self._damaged_segments is None else self._witnessed_epochs
-        return RecoveryPoint(end_offset, self._start_offset, self._generation, epochs=epochs.entries)
+        point = RecoveryPoint(0, self._start_offset, self._generation, epochs=epochs.entries)
+        return point.up_to(end_offset, self._quarantine)
 
     def _store_point_if_there_is_room(self, point: RecoveryPoint) -> None:
         """Store the recovery point. If the disk is full, the old one remains, which is still a valid lower bound."""

@@ -367,9 +367,7 @@ class FileLog(AppendableLog):
         self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochs | None = None
     ) -> RecoveryPoint:
         """Return the recovery point of the next generation, with a given durable end, higher only in quarantine."""
-        if quarantine is not None:
-            durable_end_offset = max(durable_end_offset, quarantine.durable_end_offset)
-        point = attrs.evolve(self._recovery_point(epochs=epochs), durable_end_offset=durable_end_offset)
+        point = self._recovery_point(epochs=epochs).up_to(durable_end_offset, quarantine)
         return attrs.evolve(point, generation=self._generation + 1)
 
     def _taking_back(

@@ -5,6 +5,7 @@ r"""Records how far a log is durable, in two small files beside it that Kafka do
 
     raftlog-recovery-point 0
     durable_end_offset 4711      exclusive: a log that ends, or is bad, below this offset has lost records
+    synced_end_offset 4200       exclusive, only in a log that has lost records: what follows was written since then
     log_start_offset 4000        inclusive
     generation 12                flush marks of this generation belong to this file
     clean_shutdown 1             whether the log was closed, and nothing was appended since
@@ -51,6 +52,7 @@ from raftlog.errors import (
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
 from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
+from raftlog.log.replicated_log import Quarantine
 from raftlog.offsets import MAX_EPOCH, EpochEntry
 from raftlog.records.checksum import crc32c
 from raftlog.storage.segments.indeterminate_writes import as_storage_error
@@ -62,6 +64,7 @@ _MAX_FILE_SIZE: Final = 16 * 1024 * 1024
 _TEXT: Final = re.compile(
     rb"(raftlog-recovery-point 0\n"
     rb"durable_end_offset ([0-9]{1,19})\n"
+    rb"(?:synced_end_offset ([0-9]{1,19})\n)?"
     rb"log_start_offset ([0-9]{1,19})\n"
     rb"generation ([0-9]{1,19})\n"
     rb"clean_shutdown ([01])\n"
@@ -87,6 +90,8 @@ class RecoveryPoint:
         generation: of the flush marks that belong to it.
         is_clean: whether the log was closed in order.
         epochs: where they start, oldest first.
+        synced_end_offset: exclusive; batches below it are known to be on the disk. None if that is so up to the durable
+            end. After a loss it is not: the batches that are fetched again must be synced again.
     """
 
     durable_end_offset: int = 0
@@ -94,12 +99,26 @@ class RecoveryPoint:
     generation: int = 0
     is_clean: bool = False
     epochs: tuple[EpochEntry, ...] = ()
+    synced_end_offset: int | None = None
+
+    def up_to(self, synced_end_offset: int, quarantine: Quarantine | None) -> "RecoveryPoint":
+        """Return the recovery point of a log whose batches are synced up to an offset, exclusive.
+
+        Args:
+            synced_end_offset: the offset.
+            quarantine: of the log; None if it has lost nothing. It keeps a higher durable end.
+        """
+        lost = 0 if quarantine is None else quarantine.durable_end_offset
+        is_lost = synced_end_offset < lost
+        ends = max(lost, synced_end_offset), synced_end_offset if is_lost else None
+        return attrs.evolve(self, durable_end_offset=ends[0], synced_end_offset=ends[1])
 
     def encode(self) -> bytes:
         """Return the bytes of the file."""
+        synced = "" if self.synced_end_offset is None else f"synced_end_offset {self.synced_end_offset}\n"
         text = (
             f"{RECOVERY_POINT_NAME} 0\n"
-            f"durable_end_offset {self.durable_end_offset}\n"
+            f"durable_end_offset {self.durable_end_offset}\n{synced}"
             f"log_start_offset {self.log_start_offset}\n"
             f"generation {self.generation}\n"
             f"clean_shutdown {int(self.is_clean)}\n"
@@ -117,10 +136,11 @@ def read_recovery_point(data: bytes) -> RecoveryPoint:
     match = _TEXT.fullmatch(data)
     if match is None:
         raise CorruptFileError("not a recovery point of version 0", "file-format", position=0)
-    if crc32c(match[1]) != int(match[7], 16):
-        raise CorruptFileError("the stored CRC does not match the lines above it", "file-crc", position=match.start(7))
-    epochs = tuple(EpochEntry(*map(int, line.split()[1:])) for line in match[6].splitlines())
-    point = RecoveryPoint(int(match[2]), int(match[3]), int(match[4]), match[5] == b"1", epochs)
+    if crc32c(match[1]) != int(match[8], 16):
+        raise CorruptFileError("the stored CRC does not match the lines above it", "file-crc", position=match.start(8))
+    epochs = tuple(EpochEntry(*map(int, line.split()[1:])) for line in match[7].splitlines())
+    synced = None if match[3] is None else int(match[3])
+    point = RecoveryPoint(int(match[2]), int(match[4]), int(match[5]), match[6] == b"1", epochs, synced)
     if not _is_in_range(point):
         raise CorruptFileError("an offset, epoch or generation above its maximum", "file-format", position=0)
     return point
@@ -129,7 +149,8 @@ def read_recovery_point(data: bytes) -> RecoveryPoint:
 def _is_in_range(point: RecoveryPoint) -> bool:
     offsets = [point.durable_end_offset, point.log_start_offset, *(entry.start_offset for entry in point.epochs)]
     are_epochs = all(entry.epoch <= MAX_EPOCH for entry in point.epochs)
-    return are_epochs and max(offsets) <= _MAX_OFFSET and point.generation <= _MAX_GENERATION
+    is_below = point.synced_end_offset is None or point.synced_end_offset < point.durable_end_offset
+    return are_epochs and is_below and max(offsets) <= _MAX_OFFSET and point.generation <= _MAX_GENERATION
 
 
 @attrs.frozen
@@ -183,6 +204,21 @@ class StoredDurablePoint:
         if known is not None:
             ends.append(known.durable_end_offset)
         return max(ends, default=None)
+
+    @property
+    def synced_end_offset(self) -> int | None:
+        """The end offset, exclusive, below which batches are known to be on the disk; None if neither file has one.
+
+        After a loss the marks keep the durable end of before it. One above that of the recovery point was written after
+        all was synced again. Marks alone do not say whether there was a loss, so that nothing is known then.
+        """
+        known, end_offset = self.recovery_point, self.durable_end_offset
+        if end_offset is None:
+            return None
+        if known is None:
+            return 0
+        is_synced = known.synced_end_offset is None or end_offset > known.durable_end_offset
+        return end_offset if is_synced else known.synced_end_offset
 
     @property
     def is_clean(self) -> bool:
@@ -320,7 +356,7 @@ class DurablePoint:
             self._slot = 1 - self._slot
         if self._marks is None and durable_end_offset > self._point.durable_end_offset:
             with contextlib.suppress(OutOfSpaceError):
-                self.store(attrs.evolve(self._point, durable_end_offset=durable_end_offset, is_clean=False))
+                self.store(attrs.evolve(self._point.up_to(durable_end_offset, None), is_clean=False))
 
     def copy_to_mark(self) -> None:
         """Write the recovery point's durable end as a flush mark, too, durably if the mark can be written at all.

@@ -5,13 +5,14 @@ After a failed sync, the kernel marks the pages as clean, and reads return them 
 process on the same boot reads them; its own sync has nothing to write, and succeeds. So an open trusts only data whose
 sync is on record, and rewrites the rest before using it::
 
-    batches below the durable point     trusted: the flush mark and the recovery point are written after a sync
+    batches below the synced end        trusted: the flush mark and the recovery point are written after a sync. It is
+                                        the durable point, or less in a log that had lost records before
     batches at or above it              read from the disk, after the file is synced and its page cache dropped. If
                                         the cache cannot be dropped, the same bytes are written in place and synced
     the length of the last segment      extended by a byte, truncated and synced: a truncation may not be on disk
     the recovery point                  rewritten unchanged, before anything is truncated or removed because of it
     a segment that begins at the        renamed to *.swap and back, and the directory synced. The name of an earlier
-    durable point or above              segment is durable, since a batch in it is
+    synced end or above                 segment is durable, since a batch in it is
     snapshots                           renamed likewise; their bytes were synced before they got their names
     quorum-state and its copies         replaced by themselves (``quorum_state_store``)
     the flush mark                      trusted: it is true if it exists, and need not exist
@@ -67,14 +68,13 @@ def trusted_end_offset(stored: StoredDurablePoint, snapshot_ids: Iterable[Offset
         stored: the stored durable point.
         snapshot_ids: of the snapshots that verify.
     """
-    if stored.durable_end_offset is not None:
-        return stored.durable_end_offset
-    return max((each.offset for each in snapshot_ids), default=0)
+    synced = stored.synced_end_offset
+    return synced if synced is not None else max((each.offset for each in snapshot_ids), default=0)
 
 
 def rewrite_tails(
     segments: Sequence[LogSegment],
-    durable_end_offset: int,
+    synced_end_offset: int,
     stored: StoredDurablePoint,
     from_disk_offsets: Mapping[int, int],
 ) -> None:
@@ -82,7 +82,7 @@ def rewrite_tails(
 
     Args:
         segments: scanned segments; bytes after the sound part of one are left as they are.
-        durable_end_offset: batches below it are known to have been synced (exclusive).
+        synced_end_offset: batches below it are known to have been synced (exclusive).
         stored: the stored durable point.
         from_disk_offsets: by base offset of the segment, the offset from which on it was read from the disk. Those
             batches are on disk already.
@@ -92,16 +92,16 @@ def rewrite_tails(
             content of the files has not changed.
     """
     for segment in segments:
-        if segment.next_offset > durable_end_offset < from_disk_offsets[segment.base_offset]:
-            position, _ = segment.locate(max(segment.base_offset, durable_end_offset))
+        if segment.next_offset > synced_end_offset < from_disk_offsets[segment.base_offset]:
+            position, _ = segment.locate(max(segment.base_offset, synced_end_offset))
             _rewrite_batches(segment, position)
             segment.file.sync()
-    if not _is_as_it_was_closed(stored, segments, durable_end_offset):
+    if not _is_as_it_was_closed(stored, segments, synced_end_offset):
         _rewrite_length(segments[-1])
 
 
-def _is_as_it_was_closed(stored: StoredDurablePoint, segments: Sequence[LogSegment], durable_end_offset: int) -> bool:
-    return stored.is_clean and segments[-1].next_offset == durable_end_offset
+def _is_as_it_was_closed(stored: StoredDurablePoint, segments: Sequence[LogSegment], synced_end_offset: int) -> bool:
+    return stored.is_clean and segments[-1].next_offset == synced_end_offset
 
 
 def _rewrite_length(segment: LogSegment) -> None:
@@ -138,7 +138,7 @@ def restore_names(
     stored: StoredDurablePoint,
     segments: Sequence[LogSegment],
     snapshot_ids: Iterable[OffsetAndEpoch],
-    durable_end_offset: int,
+    synced_end_offset: int,
 ) -> None:
     """Make the file names that a log relies on durable, since an earlier sync of the directory may have failed.
 
@@ -148,14 +148,14 @@ def restore_names(
         stored: the stored durable point.
         segments: of the log.
         snapshot_ids: of the log.
-        durable_end_offset: as for ``rewrite_tails``.
+        synced_end_offset: as for ``rewrite_tails``.
 
     Raises:
         StorageError: a file may have its plain name, or end in ``.swap``.
     """
-    if _is_as_it_was_closed(stored, segments, durable_end_offset):
+    if _is_as_it_was_closed(stored, segments, synced_end_offset):
         return
-    paths = [segment.path for segment in segments if segment.base_offset >= durable_end_offset]
+    paths = [segment.path for segment in segments if segment.base_offset >= synced_end_offset]
     paths += [join(directory, snapshot_name(snapshot_id)) for snapshot_id in snapshot_ids]
     for path in paths:
         file_system.rename(path, path + FileState.SWAP.value)

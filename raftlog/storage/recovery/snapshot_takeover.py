@@ -221,13 +221,13 @@ class SnapshotTakeover:
         """Store up to where records were durable, exclusive: perhaps only the segments that are set aside show it."""
         known = self._stored.recovery_point or RecoveryPoint(0, start_offset, self._stored.next_generation)
         end_offset = max(known.durable_end_offset, durable_end_offset)
-        point = attrs.evolve(known, durable_end_offset=end_offset, is_clean=False)
+        # Nothing is trusted of the log: it is being replaced.
+        point = attrs.evolve(known, durable_end_offset=end_offset, is_clean=False, synced_end_offset=0)
         replace_file(self._file_system, join(self._directory, RECOVERY_POINT_NAME), point.encode())
 
     def _note_start(self) -> StoredDurablePoint:
-        left, offset = self.quarantine, self._snapshot_id.offset
-        durable_end_offset = offset if left is None else left.durable_end_offset
-        point = RecoveryPoint(durable_end_offset, offset, self._stored.next_generation)
+        offset = self._snapshot_id.offset
+        point = RecoveryPoint(0, offset, self._stored.next_generation).up_to(offset, self.quarantine)
         replace_file(self._file_system, join(self._directory, RECOVERY_POINT_NAME), point.encode())
         return attrs.evolve(self._stored, recovery_point=point, problem=None)
 

@@ -135,7 +135,8 @@ class _Recovery:
         self._opened: list[LogSegment] = []
         self._known_end_offset = 0
         """The offset up to which there were records, without regard to snapshots."""
-        self._durable_point = 0
+        self._synced_end_offset = 0
+        """Batches below it, exclusive, are on the disk: the durable point, or less in a log that had lost records."""
 
     def run(self) -> RecoveredLog:
         try:
@@ -163,13 +164,13 @@ class _Recovery:
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned)
         if ahead is not None:
             return self._restarted_log(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
-        rewrite_tails(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
+        rewrite_tails(scanned.sound, self._synced_end_offset, stored, scanned.from_disk_offsets)
         self._repair(scanned, quarantine)
         if quarantine is None:  # Otherwise keep the epochs that contradict a batch for the next open.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
         self._file_system.sync_directory(self._directory)
         segments = (*scanned.sound, *scanned.following)
-        restore_names(self._file_system, self._directory, stored, segments, snapshot_ids, self._durable_point)
+        restore_names(self._file_system, self._directory, stored, segments, snapshot_ids, self._synced_end_offset)
         return RecoveredLog(
             scanned.sound,
             tuple(scanned.following),
@@ -192,7 +193,7 @@ class _Recovery:
         """Replace the log by a snapshot that is ahead of it, and return the new log."""
         check_takeover(ahead, snapshot_ids, scanned, start_offset)
         # Make its name durable before anything is removed in its favour: an earlier sync may have failed.
-        restore_names(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._durable_point)
+        restore_names(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._synced_end_offset)
         takeover = SnapshotTakeover(self._file_system, self._directory, ahead, stored, self._known_end_offset)
         noted = takeover.run(scanned, start_offset, snapshot_ids, quarantine)
         segment = takeover.begin_segment(self._index_limits)
@@ -327,7 +328,7 @@ class _Recovery:
         invariant(
             known <= durable_end_offset, "{}: durable end {}, known end {}", self._directory, durable_end_offset, known
         )
-        self._durable_point = durable_end_offset
+        self._synced_end_offset = min(durable_end_offset, scanned.trusted_end_offset)
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
             return scanned, quarantine

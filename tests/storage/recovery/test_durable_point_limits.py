@@ -56,6 +56,9 @@ def test_every_changed_digit_is_noticed() -> None:
         RecoveryPoint(durable_end_offset=2**63 - 1),
         RecoveryPoint(log_start_offset=2**63 - 1),
         RecoveryPoint(epochs=(EpochEntry(2**31 - 1, 2**63 - 1),)),
+        RecoveryPoint(9, synced_end_offset=8),
+        RecoveryPoint(1, synced_end_offset=0),
+        RecoveryPoint(2**63 - 1, synced_end_offset=2**63 - 2),
     ],
 )
 def test_the_greatest_numbers_are_taken(point: RecoveryPoint) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The durable end is remembered, or unknown; never too high."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +29,14 @@ from tests.flush_marks import slot_of
 offsets = st.integers(0, 2**63 - 1)
 entries = st.lists(st.builds(EpochEntry, st.integers(0, 2**31 - 1), offsets), max_size=3).map(tuple)
 generations = st.integers(0, 2**62)
-points = st.builds(RecoveryPoint, offsets, offsets, generations, st.booleans(), entries)
+whole_points = st.builds(RecoveryPoint, offsets, offsets, generations, st.booleans(), entries)
+points = whole_points | st.builds(
+    lambda point, end_offset: attrs.evolve(
+        point, durable_end_offset=max(point.durable_end_offset, end_offset + 1), synced_end_offset=end_offset
+    ),
+    whole_points,
+    st.integers(0, 2**63 - 2),
+)
 marks = st.builds(FlushMark, generations, offsets)
 
 Epochs = tuple[EpochEntry, ...]
@@ -71,6 +79,8 @@ def test_the_text_is_as_documented() -> None:
         "clean_shutdown 1",
         "epoch 3 4000",
     ]
+    lines = attrs.evolve(point, synced_end_offset=4200).encode().decode().splitlines()
+    assert lines[1:3] == ["durable_end_offset 4711", "synced_end_offset 4200"]
 
 
 @given(marks, st.integers(0, 39), st.integers(0, 7))
@@ -198,6 +208,8 @@ def test_what_cannot_be_read_is_an_error_or_reported() -> None:
         RecoveryPoint(log_start_offset=2**63),
         RecoveryPoint(epochs=(EpochEntry(2**31, 0),)),
         RecoveryPoint(epochs=(EpochEntry(1, 2**63),)),
+        RecoveryPoint(9, synced_end_offset=9),
+        RecoveryPoint(9, synced_end_offset=10),
     ],
 )
 def test_numbers_that_count_nothing_are_not_taken(point: RecoveryPoint) -> None:

@@ -172,6 +172,7 @@ KILLERS: Final = (
     Killer("log-start-is-covered", "K31-nothing-left", 60, first=113),
     Killer("losses-are-true", "R14-crc", 60, first=2),
     Killer("quarantine", "R17-lower-mark", 60, first=34),
+    Killer("durable-records-are-kept", "R17-synced-end", 60, first=27_001_763),
     Killer("snapshot-is-replay", "R28-unverified", 60, first=2),
     Killer("named-snapshots-are-followed", "R18-diverging", 20, first=110927),
 )

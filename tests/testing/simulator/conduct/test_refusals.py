@@ -88,7 +88,7 @@ def test_records_that_are_taken_end_it() -> None:
 
 @pytest.mark.parametrize(("offset", "is_ended"), [(1, False), (2, True)])
 def test_a_snapshot_that_reaches_further_ends_it(offset: int, is_ended: bool) -> None:
-    """A log that is replaced by a snapshot has grown if the snapshot ends after the log; one that does not ends nothing."""
+    """A log that a snapshot replaces has grown if the snapshot ends after it; otherwise no pause ends."""
     disks = QuorumDisks(3)
     disks.lead(2, 1)
     disks.append((1, 2, 3), 1)
