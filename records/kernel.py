@@ -87,6 +87,7 @@ _USUAL_RECORDS = cython.declare(cython.uint, 1 << 20)
 _MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
 _USUAL_RECORD_SIZE = cython.declare(cython.Py_ssize_t, 128)
 _LARGE_FIELD = cython.declare(cython.Py_ssize_t, 256)
+_SUM_PRIME = cython.declare(cython.ulonglong, 0x7FFFFFFF)
 
 Batch = TypeVar("Batch", bound=tuple[int, ...])
 Info = TypeVar("Info", bound=tuple[int, int])
@@ -1624,6 +1625,76 @@ def digest_records(
             digests[rows + row] = _from_bits(c + d)
             row += 1
     _require(row == rows, _NO_FIELD)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _moved_on(total: cython.ulonglong, base: cython.ulonglong, digit: cython.ulonglong) -> cython.ulonglong:
+    """Return ``total * base + digit`` modulo 2**31 - 1, or a little more; so may ``total`` be."""
+    total = total * base + digit
+    total = (total & _SUM_PRIME) + (total >> 31)
+    return (total & _SUM_PRIME) + (total >> 31)
+
+
+def sum_digests(
+    digests: cython.const[cython.longlong][::1],
+    starts: cython.const[cython.longlong][::1],
+    bases: cython.const[cython.longlong][::1],
+    sums: cython.longlong[::1],
+) -> None:
+    """Sum adjacent runs of records so that their order counts.
+
+    A sum has four lanes, one for each 32 bits of a digest, the lower ones first: the sum of each record's part times
+    the power of the lane's base whose exponent is the record's place in its run, modulo 2**31 - 1.
+
+    Args:
+        digests: two 64-bit integers per record, one after the other.
+        starts: the index of each run's first record, ascending. A run ends where the next one starts.
+        bases: four numbers from 0 on, below the modulus, one per lane.
+        sums: to fill: four numbers per run, one after the other.
+
+    Raises:
+        ValueError: a run is empty or out of bounds, a base is too large, or a column is too short.
+    """
+    end: cython.Py_ssize_t = len(digests) // 2
+    run: cython.Py_ssize_t = len(starts) - 1
+    row: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    _require(len(bases) >= 4 and len(sums) // 4 > run, _NO_ROOM)
+    first: cython.ulonglong = _bits_of(bases[0])
+    second: cython.ulonglong = _bits_of(bases[1])
+    third: cython.ulonglong = _bits_of(bases[2])
+    fourth: cython.ulonglong = _bits_of(bases[3])
+    _require(max(first, second, third, fourth) < _SUM_PRIME, "a base that is not below the modulus")
+    a: cython.ulonglong
+    b: cython.ulonglong
+    c: cython.ulonglong
+    d: cython.ulonglong
+    word: cython.ulonglong
+    with cython.nogil:
+        while run >= 0:
+            start = _checked(starts[run], end - 1)
+            if start < 0:
+                break
+            a = b = c = d = 0
+            row = end
+            while row > start:  # From the last one on, so that each step is one multiplication per lane.
+                row -= 1
+                word = _bits_of(digests[2 * row])
+                a = _moved_on(a, first, word & cython.cast(cython.uint, 0xFFFFFFFF))
+                b = _moved_on(b, second, word >> 32)
+                word = _bits_of(digests[2 * row + 1])
+                c = _moved_on(c, third, word & cython.cast(cython.uint, 0xFFFFFFFF))
+                d = _moved_on(d, fourth, word >> 32)
+            sums[4 * run] = a % _SUM_PRIME
+            sums[4 * run + 1] = b % _SUM_PRIME
+            sums[4 * run + 2] = c % _SUM_PRIME
+            sums[4 * run + 3] = d % _SUM_PRIME
+            end = start
+            run -= 1
+    _require(run < 0, "a run of records that is empty, or not in the columns")
 
 
 def gather(

@@ -54,6 +54,7 @@ _CONTRACTS: Final = "tests/records/test_kernel_contracts.py"
 _ROWS: Final = "tests/records/test_kernel_rows.py"
 _TEXTS: Final = "tests/records/test_kernel_texts.py"
 _ENTRIES: Final = "tests/records/test_kernel_entries.py"
+_SUMS: Final = "tests/records/test_kernel_sums.py"
 _DIGESTS: Final = "tests/records/test_kernel_digests.py"
 _ALIKE: Final = "tests/records/columns/test_record_digests.py::test_contents_that_are_alike_differ"
 _FUZZER: Final = "tests/records/test_fuzz_kernel.py::test_the_fuzzer_finds_nothing"
@@ -291,6 +292,39 @@ EDITS: Final = (
         "len(digests) >= rows",
         (f"{_DIGESTS}::test_there_is_a_number_for_each_row",),
         is_canary=True,
+    ),
+    KernelEdit(
+        "M-sum-start",
+        "a run of records has one",
+        "start = _checked(starts[run], {})",
+        "end - 1",
+        "end",
+        (f"{_SUMS}::test_each_run_has_a_record",),
+    ),
+    KernelEdit(
+        "M-sum-room",
+        "each sum has room for its lanes",
+        "_require(len(bases) >= 4 and {}, _NO_ROOM)",
+        "len(sums) // 4 > run",
+        "len(sums) > run",
+        (f"{_SUMS}::test_sums_have_room",),
+        is_canary=True,
+    ),
+    KernelEdit(
+        "M-sum-base",
+        "a sum does not wrap",
+        '_require({}, "a base that',
+        "max(first, second, third, fourth) < _SUM_PRIME",
+        "True",
+        (f"{_SUMS}::test_a_base_is_below_the_modulus",),
+    ),
+    KernelEdit(
+        "M-sum-fold",
+        "a sum does not wrap",
+        "    return {} + (total >> 31)\n\n\ndef sum_digests",
+        "(total & _SUM_PRIME)",
+        "total",
+        (f"{_SUMS}::test_both_forms_sum_as_integers_do",),
     ),
     KernelEdit(
         "M-digest-product",

@@ -3,6 +3,8 @@
 
 from typing import Any, Final
 
+import numpy as np
+
 from raftlog.storage.reading import index_seek
 from raftlog.tools.mirrors.comparing.log_sums import NO_RANGES
 from raftlog.tools.mirrors.reading import flow, log_reading, log_rows, metadata, replica_choice
@@ -13,6 +15,8 @@ _REPLICAS: Final = "tests/tools/mirrors/reading/test_replica_choice.py"
 _REPLICAS_OF_VERB: Final = "tests/tools/mirrors/test_verify_replicas.py"
 _BAD: Final = "tests/tools/mirrors/test_bad_mirrors.py"
 _ENDS: Final = "tests/tools/mirrors/test_damaged_ends.py"
+_TRANSACTIONS: Final = "tests/tools/mirrors/reading/test_log_transactions.py"
+_SYNCS: Final = "tests/tools/mirrors/reading/test_sync_columns.py"
 _VERB: Final = "tests/tools/mirrors/test_verify_mirror.py"
 
 
@@ -48,7 +52,29 @@ def _as_if_rising(right: Any) -> Any:
     return joined
 
 
+def _without_news(_log: Any, _chunk: Any) -> bool:
+    return False
+
+
+def _backwards(right: Any) -> Any:
+    return lambda numbers, **_: right(numbers, kind="stable")[::-1]
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-mirror-first-transaction",
+        "the batch with which the first transaction begins has aborted records, too",
+        "LogCleaner",
+        instead(log_rows.LogRows, "_has_news", _without_news),
+        (f"{_TRANSACTIONS}::test_what_is_aborted_is_known_wherever_it_begins",),
+    ),
+    Mutant(
+        "R-mirror-sync-order",
+        "syncs of a partition are in the order of their topic",
+        "OffsetSyncStore",
+        swapped(np, "argsort", _backwards),
+        (f"{_SYNCS}::test_columns_are_what_each_record_says",),
+    ),
     Mutant(
         "R-mirror-replica",
         "a replica that others contradict is not compared, however far it reaches",

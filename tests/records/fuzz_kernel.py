@@ -132,7 +132,7 @@ class Fuzzer:
                 kernel.gather,
                 [log, *fields, held(ints(rows + 1)), validity, held(bytes(kernel.total_size(fields[1])))],
             ),
-            self._digest_call(log, capacity, rows, columns, numbers),
+            *self._digest_calls(log, capacity, rows, columns, numbers),
             (kernel.batch_lines, [log, positions, sizes, 0, 0, _BATCH_TEMPLATES, out]),
             (kernel.chunk_lines, [*lines, out]),
             (kernel.skip_uneventful, [log, positions, sizes, 0, 0]),
@@ -142,11 +142,24 @@ class Fuzzer:
             (kernel.Records, [bytes(log), capacity, columns, numbers, 0, rows]),
         ]
 
-    def _digest_call(self, log: memoryview, capacity: int, rows: int, columns: memoryview, numbers: memoryview) -> Call:
-        """Return the call that digests records, whose columns are each at a guarded page."""
+    def _digest_calls(
+        self, log: memoryview, capacity: int, rows: int, columns: memoryview, numbers: memoryview
+    ) -> list[Call]:
+        """Return the call that digests records, whose columns are each at a guarded page, and one that sums digests."""
         timestamps = self.held(columns[capacity : capacity + rows])
         fields = [self.held(numbers[at : at + rows]) for at in range(0, 6 * capacity, capacity)]
-        return COMPILED.digest_records, [log, timestamps, *fields, self.held(longs(2 * rows))]
+        digests = COMPILED.digest_records, [log, timestamps, *fields, self.held(longs(2 * rows))]
+        return [digests, self._sum_call(columns)]
+
+    def _sum_call(self, digests: memoryview) -> Call:
+        """Return the call that sums some numbers as if they were digests: each is a run, or all are one."""
+        starts, bases = longs(len(digests) // 2 if self.chance.random() < 0.5 else 1), longs(4)
+        for index in range(len(starts)):
+            starts[index] = index
+        for lane in range(4):
+            bases[lane] = self.chance.choice((0, 1, 7, 2**31 - 2))
+        columns = self.held(digests), self.held(starts), self.held(bases), self.held(longs(4 * len(starts)))
+        return COMPILED.sum_digests, [*columns]
 
     def _objects(self, calls: list[Call]) -> None:
         """Look at every record; then at some whose columns are anything."""

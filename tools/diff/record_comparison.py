@@ -22,8 +22,8 @@ from raftlog.tools.mirrors.comparing.pair import PairResult
 from raftlog.tools.mirrors.comparing.same_offsets import compare_same_offsets, window_edges
 from raftlog.tools.mirrors.one_sided_offsets import without_explained
 from raftlog.tools.mirrors.pair_findings import differing_parts
-from raftlog.tools.mirrors.reading.log_reading import SumsRequest, read_log
-from raftlog.tools.mirrors.reading.log_rows import LogRows, SegmentPlace
+from raftlog.tools.mirrors.reading.log_reading import LocalSummer, SumsRequest
+from raftlog.tools.mirrors.reading.log_rows import LogRows, LogTransactions, SegmentPlace
 
 CONTROL: Final = "control"
 """The part in which records differ if at least one of them is a control record."""
@@ -108,7 +108,7 @@ def compare_records(left: PartitionEvidence, right: PartitionEvidence, start_off
     """
     logs = _rows(left, start_offset), _rows(right, start_offset)
     edges = window_edges(*logs)
-    readings = [read_log(SumsRequest(each, edges)) for each in logs]
+    readings = list(LocalSummer().summed(SumsRequest(each, edges) for each in logs))
     follows_same = start_offset > max(left.start_offset, right.start_offset)
     result = compare_same_offsets(*(each.summed for each in readings), follows_same=follows_same)
     result, _ = without_explained(result, (None, None), (readings[0].damage, readings[1].damage))
@@ -130,7 +130,7 @@ def compare_records(left: PartitionEvidence, right: PartitionEvidence, start_off
 def _rows(replica: PartitionEvidence, start_offset: int) -> LogRows:
     segments = [SegmentPlace(each.task.path, each.task.base_offset or 0) for each in replica.segments]
     start = max(start_offset, replica.start_offset)
-    return LogRows(segments, start, replica.end_offset, Transactions(), with_places=True)
+    return LogRows(segments, start, replica.end_offset, LogTransactions(Transactions()), with_places=True)
 
 
 def _differences(result: PairResult, left_end: int) -> Iterator[RecordDifference]:

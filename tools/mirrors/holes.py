@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets of a mirror without a record, and which records of the source should be there."""
 
-import bisect
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from raftlog.tools.mirrors.comparing.differences import OffsetRange
-from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.lifetimes import Sync, Syncs
 from raftlog.tools.mirrors.comparing.log_view import SummedView
 
 
@@ -19,9 +20,10 @@ def find_holes(
     Raises:
         StorageError: a segment cannot be read.
     """
-    ordered = sorted(syncs, key=lambda each: each.downstream)
+    columns = Syncs.of(syncs)
+    ordered = columns.where(np.argsort(columns.downstream, kind="stable"))
     for hole in holes:
-        at = bisect.bisect_right(ordered, hole.start, key=lambda each: each.downstream) - 1
+        at = int(ordered.downstream.searchsorted(hole.start, side="right")) - 1
         if at < 0:
             yield hole, None
             continue

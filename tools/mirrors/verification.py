@@ -182,7 +182,7 @@ class MirrorVerification:
         return GroupEvidence(
             OffsetRange(ours.rows.start_offset, ours.rows.end_offset),
             OffsetRange(theirs.rows.start_offset, theirs.rows.end_offset),
-            tuple(asked.syncs),
+            asked.syncs,
             tuple(self._offsets.checkpoints(commits, checkpoints)),
             tuple(commits),
             tuple(self._target_commits.by_partition.get(target, ())),

@@ -22,6 +22,8 @@ from raftlog.errors import DecodeError, InvalidRecordError
 from raftlog.records.messages.primitives import RULE, Buffer
 from raftlog.records.messages.schema import Message, MessageType, message_type
 
+OFFSET_SYNC_VALUE_SIZE: Final = 16
+"""The value of an offset sync has so many bytes: its offsets upstream and downstream, as big-endian integers."""
 _VERSION: Final = 0
 _VERSION_SIZE: Final = 2
 _INT16: Final = struct.Struct(">h")
@@ -167,6 +169,17 @@ def read_mirror_record(kind: MirrorRecordType, key: Buffer | None, value: Buffer
     """
     key_message, value_message = read_mirror_messages(kind, key, value)
     return _record_of(kind, key_message, value_message)
+
+
+def read_offset_sync_key(key: Buffer) -> OffsetSyncKey:
+    """Read the key of an offset sync.
+
+    Raises:
+        InvalidRecordError: it breaks the format or has bytes left over.
+    """
+    kind = MirrorRecordType.OFFSET_SYNC
+    message = _read_whole(kind.key_type, key, 0, f"the key of the {kind.words}")
+    return OffsetSyncKey(message["topic"], message["partition"])
 
 
 def read_mirror_messages(

@@ -27,6 +27,7 @@ from raftlog.tools.diff.record_comparison import RecordFault
 from raftlog.tools.mirrors.comparing.differences import MirrorFault
 from raftlog.tools.mirrors.naming import IdentityPolicy
 from raftlog.tools.mirrors.pair_report import FlowReport, PairReport
+from raftlog.tools.mirrors.reading import log_reading
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.log_reading import LocalSummer
 from raftlog.tools.mirrors.verification import MirrorVerification
@@ -259,7 +260,7 @@ def test_compaction_that_is_normal_says_nothing_of_records(tmp_path: Path, monke
     def fail(*_: object) -> None:
         raise AssertionError("a log was read again")
 
-    monkeypatch.setattr(record_comparison, "read_log", fail)
+    monkeypatch.setattr(log_reading, "read_log", fail)
     left = write(tmp_path, "left", batch_bytes([Batch((1, 2, 3), has_key=True), Batch((4,))]))
     right = write(tmp_path, "right", batch_bytes([Batch((1, None, 3), has_key=True), Batch((4,))]))
     outcome = diff(left, right, "--all")
@@ -365,7 +366,7 @@ def test_records_that_cannot_be_read_are_no_result(copies: tuple[Path, Path], mo
     def fail(*_: object) -> None:
         raise StorageError("orders-0", "read", "the disk failed")
 
-    monkeypatch.setattr(record_comparison, "read_log", fail)
+    monkeypatch.setattr(log_reading, "read_log", fail)
     left, right = copies
     rewrite(right / PARTITION, with_change(150, value=b"other"), producer_id=-1)
     (records,) = diff(left, right).of_kind("records")

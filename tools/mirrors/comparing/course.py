@@ -11,7 +11,7 @@ import numpy as np
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
 from raftlog.tools.mirrors.comparing.displaced import with_displaced
 from raftlog.tools.mirrors.comparing.edits import MOST_EDITS
-from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.lifetimes import Sync, Syncs
 from raftlog.tools.mirrors.comparing.log_view import SummedView
 from raftlog.tools.mirrors.comparing.long_stretches import MOST_ROWS, StretchPart, common_start, divided_stretch
 from raftlog.tools.mirrors.comparing.place_runs import AdjacentOffsets, ListedOffsets, PlaceRun
@@ -107,7 +107,7 @@ class Course:
         bounds: how far it reaches.
     """
 
-    def __init__(self, source: SummedView, target: SummedView, syncs: Sequence[Sync], bounds: CourseBounds) -> None:
+    def __init__(self, source: SummedView, target: SummedView, syncs: Syncs, bounds: CourseBounds) -> None:
         self._source, self._target, self._bounds = source, target, bounds
         self._sections = [*self._head(syncs[0]), *self._windows(syncs), self._tail(syncs[-1])]
         head, after = self._sections[0], self._sections[1:2]
@@ -139,17 +139,15 @@ class Course:
         is_equal = is_equal and (theirs <= ours or ends.is_target_start_free)
         yield _Section(source, target, None, ends, is_equal, count, ours - count)
 
-    def _windows(self, syncs: Sequence[Sync]) -> Iterator[_Section]:
+    def _windows(self, syncs: Syncs) -> Iterator[_Section]:
         """Yield the sections between syncs; adjacent windows that are equal are one."""
-        upstream = np.array([each.upstream for each in syncs], np.int64)
-        downstream = np.array([each.downstream for each in syncs], np.int64)
         if len(syncs) < 2:
             return
-        are_equal, counts = self._source.equal_windows(upstream, self._target, downstream)
+        are_equal, counts = self._source.equal_windows(syncs.upstream, self._target, syncs.downstream)
         bounds = np.flatnonzero(~(are_equal[1:] & are_equal[:-1])) + 1
         for first, last in itertools.pairwise([0, *bounds.tolist(), len(are_equal)]):
-            source = OffsetRange(syncs[first].upstream, syncs[last].upstream)
-            target = OffsetRange(syncs[first].downstream, syncs[last].downstream)
+            source = OffsetRange(*syncs.upstream[[first, last]].tolist())
+            target = OffsetRange(*syncs.downstream[[first, last]].tolist())
             count = int(counts[first:last].sum())
             yield _Section(source, target, syncs[first], STRICT, bool(are_equal[first]), count)
 
@@ -287,8 +285,8 @@ class Course:
             shift: how much greater the ranks are in the target.
             before: how much greater they are where the stretch begins.
         """
-        upstream = np.array([each.upstream for each in syncs], np.int64)
-        downstream = np.array([each.downstream for each in syncs], np.int64)
+        columns = Syncs.of(syncs)
+        upstream, downstream = columns.upstream, columns.downstream
         ranks = self._source.ranks(upstream) + shift
         are_there = self._source.have(upstream), self._target.have(downstream)
         are_right = are_there[0] & are_there[1] & (self._target.ranks(downstream) == ranks)

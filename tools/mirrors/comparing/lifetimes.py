@@ -9,13 +9,14 @@ Source: MirrorSourceTask, OffsetSyncWriter.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Self, overload
 
 import attrs
 import numpy as np
 
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
-from raftlog.tools.mirrors.comparing.rows import Int64s
+from raftlog.tools.mirrors.comparing.rows import Bools, Int64s
 
 
 @attrs.frozen
@@ -42,6 +43,63 @@ class Sync:
         return OffsetRange(self.upstream, self.upstream + 1), OffsetRange(self.downstream, self.downstream + 1)
 
 
+@attrs.frozen(eq=False)
+class Syncs(Sequence[Sync]):
+    """Offset syncs of a partition: the attributes of ``Sync`` as columns, since there may be very many."""
+
+    upstream: Int64s
+    downstream: Int64s
+    producer_ids: Int64s
+    offsets: Int64s
+    timestamps_ms: Int64s
+
+    @classmethod
+    def of(cls, syncs: Iterable[Sync]) -> "Syncs":
+        """Return the columns of some syncs."""
+        if isinstance(syncs, Syncs):
+            return syncs
+        return cls(*np.array([attrs.astuple(each) for each in syncs], np.int64).reshape(-1, len(attrs.fields(cls))).T)
+
+    @classmethod
+    def joined(cls, parts: Iterable["Syncs"]) -> "Syncs":
+        """Return the syncs of several parts, in their order."""
+        columns = zip(*(each.columns for each in [Syncs.of([]), *parts]), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @overload
+    def __getitem__(self, at: int) -> Sync: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+
+    def __getitem__(self, at: int | slice) -> Sync | Self:
+        if isinstance(at, slice):
+            return self.where(at)
+        return Sync(*(int(column[at]) for column in self.columns))
+
+    def where(self, wanted: Bools | Int64s | slice) -> Self:
+        """Return some of them: those for which a column says so, or which it lists."""
+        return type(self)(*(column[wanted] for column in self.columns))
+
+    def after(self, first: Sync | None) -> "Syncs":
+        """Return them after another one, if there is one."""
+        return self if first is None else Syncs.joined([Syncs.of([first]), self])
+
+    @property
+    def do_rise(self) -> Bools:
+        """Of each but the first, whether both of its offsets are above those of the one before it."""
+        rises = [column[1:] > column[:-1] for column in (self.upstream, self.downstream)]
+        return np.asarray(rises[0] & rises[1])
+
+    @property
+    def columns(self) -> tuple[Int64s, ...]:
+        """All of them, in the order of the attributes."""
+        return self.upstream, self.downstream, self.producer_ids, self.offsets, self.timestamps_ms
+
+
 @attrs.frozen
 class Lifetime:
     """What one task has mirrored, while both offsets rose.
@@ -52,7 +110,7 @@ class Lifetime:
         begin: where it began, if that was before its first sync, which MirrorMaker may leave out.
     """
 
-    syncs: tuple[Sync, ...]
+    syncs: Syncs
     is_restart: bool = True
     begin: Sync | None = None
 
@@ -69,18 +127,18 @@ class Lifetime:
     @property
     def start(self) -> int:
         """The offset in the target from which on it has mirrored, as far as is known."""
-        begin = [] if self.begin is None else [self.begin]
-        return min(each.downstream for each in (*begin, *self.syncs[:1]))
+        begin = [] if self.begin is None else [self.begin.downstream]
+        return min([*begin, *map(int, self.syncs.downstream[:1])])
 
 
 def edges_of(syncs: Sequence[Sync], mirrored_end: int = 0) -> tuple[Int64s, Int64s]:
     """Return the offsets at which blocks of a source, and of its target, should end for their comparison."""
-    upstream = np.array(sorted({each.upstream for each in syncs} | {mirrored_end}), np.int64)
-    return upstream, np.array(sorted({each.downstream for each in syncs}), np.int64)
+    all_syncs = Syncs.of(syncs)
+    return np.unique(np.append(all_syncs.upstream, mirrored_end)), np.unique(all_syncs.downstream)
 
 
 def find_lifetimes(
-    syncs: Sequence[Sync], source_end: int, target_end: int, holds: Callable[[Sync], bool]
+    syncs: Syncs, source_end: int, target_end: int, holds: Callable[[Sync], bool]
 ) -> tuple[tuple[Lifetime, ...], tuple[MirrorDifference, ...]]:
     """Return the lifetimes of a partition's syncs, and the syncs that cannot be true.
 
@@ -91,13 +149,14 @@ def find_lifetimes(
         holds: whether the two records that a sync names are equal, for two that cannot both be true.
     """
     lifetimes: list[Lifetime] = []
-    found = [(each, _out_of_bounds(each, source_end)) for each in syncs]
-    bad = [_bad(each, why) for each, why in found if why]
-    within = _without_past_ones([each for each, why in found if not why], target_end, bad)
-    for _, group in itertools.groupby(within, key=lambda each: each.producer_id):
-        parts, outliers = _rising_parts(list(group), holds)
+    is_out = (syncs.upstream < 0) | (syncs.downstream < 0) | (syncs.upstream >= source_end)
+    bad = [_bad(each, _out_of_bounds(each, source_end)) for each in syncs.where(is_out)]
+    within = _without_past_ones(syncs.where(~is_out), target_end, bad)
+    cuts = np.flatnonzero(np.diff(within.producer_ids)) + 1
+    for first, last in itertools.pairwise([0, *cuts.tolist(), len(within)]):
+        parts, outliers = _rising_parts(within[first:last], holds)
         bad += [_bad(each, "it does not rise with the syncs beside it") for each in outliers]
-        lifetimes += [Lifetime(tuple(part), number == 0) for number, part in enumerate(parts)]
+        lifetimes += [Lifetime(part, number == 0) for number, part in enumerate(parts)]
     return tuple(lifetimes), tuple(sorted(bad, key=lambda each: each.sync))
 
 
@@ -111,27 +170,28 @@ def _out_of_bounds(sync: Sync, source_end: int) -> str:
     return f"the source ends at offset {source_end} (exclusive)" if sync.upstream >= source_end else ""
 
 
-def _without_past_ones(syncs: Sequence[Sync], target_end: int, bad: list[MirrorDifference]) -> list[Sync]:
+def _without_past_ones(syncs: Syncs, target_end: int, bad: list[MirrorDifference]) -> Syncs:
     """Return the syncs but for those past the end of the target, which are bad unless they are of a former target."""
-    kept: list[Sync] = []
-    runs = [
-        (is_past, list(run)) for is_past, run in itertools.groupby(syncs, lambda each: each.downstream >= target_end)
-    ]
-    for number, (is_past, run) in enumerate(runs):
-        after = runs[number + 1][1][0] if number + 1 < len(runs) else None
-        if not is_past or (after is not None and _is_of_former_target(run, kept[-1:], after)):
-            kept += run
+    is_past = syncs.downstream >= target_end
+    is_kept = ~is_past
+    cuts = np.flatnonzero(np.diff(is_past)) + 1
+    for first, last in itertools.pairwise([0, *cuts.tolist(), len(syncs)]):
+        if first == last or not is_past[first]:
+            continue
+        run, before = syncs[first:last], np.flatnonzero(is_kept[:first])[-1:]
+        if last < len(syncs) and _is_of_former_target(run, syncs.where(before), syncs[last]):
+            is_kept[first:last] = True
         else:
             bad += [_bad(each, f"the target ends at offset {target_end} (exclusive)") for each in run]
-    return kept
+    return syncs.where(is_kept)
 
 
-def _is_of_former_target(run: Sequence[Sync], before: Sequence[Sync], after: Sync) -> bool:
+def _is_of_former_target(run: Syncs, before: Syncs, after: Sync) -> bool:
     """Whether adjacent syncs past the end of the target were true: it was cut, or made anew, before the next sync.
 
     Several that rise show it, and so does one after which offsets begin again before those that precede it.
     """
-    does_rise = all(_rises(one, other) for one, other in itertools.pairwise([*before, *run]))
+    does_rise = bool(run.after(before[0] if before else None).do_rise.all())
     return does_rise and (len(run) > 1 or any(after.downstream <= each.downstream for each in before))
 
 
@@ -139,8 +199,15 @@ def _rises(before: Sync, after: Sync) -> bool:
     return before.upstream < after.upstream and before.downstream < after.downstream
 
 
-def _rising_parts(syncs: Sequence[Sync], holds: Callable[[Sync], bool]) -> tuple[list[list[Sync]], list[Sync]]:
+def _rising_parts(syncs: Syncs, holds: Callable[[Sync], bool]) -> tuple[list[Syncs], list[Sync]]:
     """Divide syncs where offsets fall for good; return the parts, and single syncs that fit into none of them."""
+    if syncs.do_rise.all():
+        return [syncs] if syncs else [], []
+    parts, outliers = _parts_beside_falls(list(syncs), holds)
+    return list(map(Syncs.of, parts)), outliers
+
+
+def _parts_beside_falls(syncs: Sequence[Sync], holds: Callable[[Sync], bool]) -> tuple[list[list[Sync]], list[Sync]]:
     parts: list[list[Sync]] = []
     outliers = []
     for each, follower in itertools.zip_longest(syncs, syncs[1:]):

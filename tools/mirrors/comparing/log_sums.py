@@ -145,10 +145,12 @@ def _sum_with_unknown(rows: DigestRows, unknown: Ranges, edges: Int64s) -> Summe
 def _firsts(offsets: Int64s, edges: Int64s) -> Int64s:
     """Return the indices of ascending offsets at which blocks begin: at edges, and where higher bits change."""
     inside = edges[edges.searchsorted(offsets[0], side="right") : edges.searchsorted(offsets[-1], side="right")]
-    cuts = [np.zeros(1, np.int64), offsets.searchsorted(inside)]
+    cuts = np.append(0, offsets.searchsorted(inside))
     if offsets[0] >> _SPAN_BITS != offsets[-1] >> _SPAN_BITS:
-        cuts.append(np.flatnonzero(np.diff(offsets >> _SPAN_BITS)) + 1)
-    return np.unique(np.concatenate(cuts))
+        cuts = np.append(cuts, np.flatnonzero(np.diff(offsets >> _SPAN_BITS)) + 1)
+    elif (cuts[1:] > cuts[:-1]).all():
+        return cuts
+    return np.unique(cuts)  # Two edges may have no record between them.
 
 
 def unknown_blocks(ranges: Ranges, edges: Int64s) -> SummedBlocks:

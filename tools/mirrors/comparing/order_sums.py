@@ -8,25 +8,24 @@ prime. Two different runs of records have the same sum with a probability of abo
 Source: R. M. Karp and M. O. Rabin, "Efficient randomized pattern-matching algorithms", 1987.
 """
 
+import array
 import functools
 from typing import Final
 
 import numpy as np
 
+from raftlog.records.kernel_choice import kernel
 from raftlog.tools.mirrors.comparing.rows import Int64s, UInt64s
 
 LANES: Final = 4
 PRIME: Final = (1 << 31) - 1
 BASES: Final = tuple(7**exponent % PRIME for exponent in (5, 13, 17, 19))
 """Powers of a generator of the prime's group, with exponents without a common factor with its order: generators too."""
-_AT_ONCE: Final = 1 << 14
-"""So many digests are summed at a time, since they fit in a processor's cache."""
+_BASES: Final = memoryview(array.array("q", BASES))
 _DIGITS: Final = 3
 _DIGIT_BITS: Final = 11
 _DIGIT: Final = (1 << _DIGIT_BITS) - 1
 """An exponent below the prime has so many digits, of so many bits, in the tables of powers."""
-_LOW: Final = np.uint64(0xFFFFFFFF)
-_HALF: Final = np.uint64(32)
 
 
 def powers(exponents: Int64s) -> UInt64s:
@@ -45,40 +44,16 @@ def sum_runs(digests: UInt64s, starts: Int64s) -> UInt64s:
         digests: of all records, in two columns.
         starts: the index of each run's first record, ascending, from 0 on. No run is empty.
     """
-    sums = np.zeros((len(starts), LANES), np.uint64)
-    halves = np.ascontiguousarray(digests).view(np.uint32).reshape(-1, LANES)
-    for first in range(0, len(halves), _AT_ONCE):
-        part = halves[first : first + _AT_ONCE]
-        run, after = np.searchsorted(starts, (first, first + len(part)))
-        if run == len(starts) or starts[run] != first:
-            run -= 1  # It began before.
-        edges = np.maximum(starts[run:after] - first, 0)
-        for lane, table in enumerate(_tables(_AT_ONCE)):
-            terms = part[:, lane] * table[: len(part)]
-            low, high = np.add.reduceat(terms & _LOW, edges), np.add.reduceat(terms >> _HALF, edges)
-            sums[run:after, lane] += moved(low, high) * _power(lane, first) % PRIME
-    return sums % PRIME * powers(-starts) % PRIME
-
-
-def moved(low: UInt64s, high: UInt64s) -> UInt64s:
-    """Return, modulo the prime, what is the sum of two numbers of which one counts 2**32 times as much."""
-    return np.asarray((low % PRIME + high % PRIME * ((1 << 32) % PRIME)) % PRIME)
-
-
-def _power(lane: int, exponent: int) -> np.uint64:
-    return np.uint64(pow(BASES[lane], exponent, PRIME))
+    sums = np.empty((len(starts), LANES), np.int64)
+    rows = np.ascontiguousarray(digests).view(np.int64).ravel()
+    kernel.sum_digests(rows.data, starts.data, _BASES, sums.ravel().data)
+    return sums.view(np.uint64)
 
 
 @functools.cache
 def _digit_powers() -> tuple[UInt64s, ...]:
     """Return, for each digit of an exponent, the bases to the power of what each of its values stands for."""
     return tuple(_first_powers(1 << place * _DIGIT_BITS, _DIGIT + 1) for place in range(_DIGITS))
-
-
-@functools.cache
-def _tables(count: int) -> tuple[UInt64s, ...]:
-    """Return, for each lane, its base to the power of some exponents, from 0 on."""
-    return tuple(np.ascontiguousarray(each) for each in _first_powers(1, count).T)
 
 
 def _first_powers(step: int, count: int) -> UInt64s:

@@ -15,10 +15,11 @@ import numpy as np
 
 from raftlog.tools.mirrors.comparing.course import Course, CourseBounds, CourseResult
 from raftlog.tools.mirrors.comparing.differences import MirrorDifference, MirrorFault, OffsetRange
-from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, find_lifetimes
+from raftlog.tools.mirrors.comparing.lifetimes import Lifetime, Sync, Syncs, find_lifetimes
 from raftlog.tools.mirrors.comparing.log_view import SummedLog, SummedView
 from raftlog.tools.mirrors.comparing.long_stretches import copied_runs, equal_count, equal_tail_count, starting_place
 from raftlog.tools.mirrors.comparing.place_runs import PlaceRun
+from raftlog.tools.mirrors.comparing.rows import Bools, Int64s
 
 _SAMPLE: Final = 20
 """So many syncs show whether a lifetime is of the same topic as the source is now."""
@@ -142,19 +143,18 @@ class _PairComparison:
         self._places: list[PlaceRun] = []
         self._equal = self._unverifiable = 0
         self._differences: list[MirrorDifference] = []
-        syncs = self._without_former(syncs, made_anew)
-        self._lifetimes, bad = find_lifetimes(syncs, self._source.end_offset, self._target.end_offset, self._holds)
+        left = self._without_former(Syncs.of(syncs), made_anew)
+        self._lifetimes, bad = find_lifetimes(left, self._source.end_offset, self._target.end_offset, self._holds)
         self._differences += bad
         self._wrong = len(bad)
         self._counts = PairCounts()
         self._has_earlier = False  # Whether records of former lifetimes are gone.
         self._is_compared = False  # Until a lifetime has a sync of which neither log has lost the record.
-        self._frontier = self._source.start_offset
-        """The offset after the last record of the source that a lifetime has mirrored."""
+        self._frontier = self._source.start_offset  # After the last record that a lifetime has mirrored.
 
     def result(self, *, has_older: bool) -> PairResult:
         valid = self._with_begins(self._of_these_topics())
-        self._differences += self._passed_over([sync for each in valid for sync in each.syncs])
+        self._differences += self._passed_over(Syncs.joined(each.syncs for each in valid))
         valid = self._from_first_here(valid)
         if has_older and valid and not any(each.kind is MirrorFault.SOURCE_RECREATED for each in self._differences):
             self._differences += self._before_source(valid[0])
@@ -188,7 +188,7 @@ class _PairComparison:
             end = min([self._target.end_offset, *(later.first.downstream for later in lifetimes[number + 1 :][:1])])
             here = self._named(each)
             ends = (here[0].upstream, here[0].downstream) if here else (self._source.end_offset, end)
-            gone = [sync for sync in each.syncs if not self._is_here(sync)]
+            gone = each.syncs.where(~self._are_here(each.syncs))
             before = self._named(found[-1]) if found else []
             if gone and (before or not here):
                 each = attrs.evolve(each, begin=self._starting_place(gone[-1], ends))
@@ -200,10 +200,9 @@ class _PairComparison:
             found.append(each)
         return found
 
-    def _named(self, lifetime: Lifetime) -> list[Sync]:
+    def _named(self, lifetime: Lifetime) -> Syncs:
         """Return where a lifetime begins, if that is known, and its syncs whose records are there on both sides."""
-        syncs = [each for each in lifetime.syncs if self._is_here(each)]
-        return syncs if lifetime.begin is None else [lifetime.begin, *syncs]
+        return lifetime.syncs.where(self._are_here(lifetime.syncs)).after(lifetime.begin)
 
     def _from_first_here(self, lifetimes: Sequence[Lifetime]) -> list[Lifetime]:
         """Return lifetimes from the first one on of which neither log has lost all records."""
@@ -231,7 +230,7 @@ class _PairComparison:
             found = copied_runs(view, self._target, place, end.downstream)
             if found is not None:
                 for upstream, downstream in found:
-                    yield Lifetime((), begin=attrs.evolve(former, upstream=upstream, downstream=downstream))
+                    yield Lifetime(Syncs.of([]), begin=attrs.evolve(former, upstream=upstream, downstream=downstream))
                 lifetime = attrs.evolve(lifetime, begin=begin)
                 break
         yield lifetime
@@ -278,42 +277,37 @@ class _PairComparison:
 
     # Topics that were made anew
 
-    def _without_former(self, syncs: Sequence[Sync], made_anew: MadeAnew) -> list[Sync]:
+    def _without_former(self, syncs: Syncs, made_anew: MadeAnew) -> Syncs:
         """Return the syncs that are not of former topics, and tell of the others."""
-        left = list(syncs)
-        for kind, since_ms in (
-            (MirrorFault.SOURCE_RECREATED, made_anew.source_ms),
-            (MirrorFault.TARGET_SHRUNK, made_anew.target_ms),
-        ):
-            former = [each for each in left if since_ms is not None and 0 <= each.timestamp_ms < since_ms]
-            former = self._without_true(former)
+        kinds = MirrorFault.SOURCE_RECREATED, MirrorFault.TARGET_SHRUNK
+        for kind, since_ms in zip(kinds, attrs.astuple(made_anew), strict=True):
+            older = np.flatnonzero((syncs.timestamps_ms >= 0) & (syncs.timestamps_ms < (since_ms or 0)))
+            gone = older[self._false_ones(syncs.where(older))]
+            former = syncs.where(gone)
             if former:
-                upstream, downstream = ([getattr(each, name) for each in former] for name in ("upstream", "downstream"))
-                source = OffsetRange(min(upstream), max(upstream) + 1)
-                target = OffsetRange(min(downstream), max(downstream) + 1)
+                source = OffsetRange(int(former.upstream.min()), int(former.upstream.max()) + 1)
+                target = OffsetRange(int(former.downstream.min()), int(former.downstream.max()) + 1)
                 self._differences.append(MirrorDifference(kind, source, target, target.offset_count))
                 self._unverifiable += len(former)
-                gone = set(former)
-                left = [each for each in left if each not in gone]
-        return left
+                syncs = syncs.where(np.delete(np.arange(len(syncs)), gone))
+        return syncs
 
-    def _without_true(self, syncs: Sequence[Sync]) -> list[Sync]:
-        """Return the syncs that do not hold, of some in the order of their topic.
+    def _false_ones(self, syncs: Syncs) -> Int64s:
+        """Return the indices of the syncs that do not hold, of some in the order of their topic.
 
         Sums show at once where records are equal from one sync to the next. Each other one costs a read of both logs:
         if none of a sample holds, they are of a former topic, but for the last ones, which a clock made look older.
         """
-        bounds = [np.array([getattr(each, name) for each in syncs], np.int64) for name in ("upstream", "downstream")]
         are_true = np.zeros(len(syncs), bool)
         if len(syncs) > 1:
-            are_equal, _ = self._source.equal_windows(bounds[0], self._target, bounds[1])
-            are_true[:-1] = are_equal & (np.diff(bounds[0]) > 0) & (np.diff(bounds[1]) > 0)
-        doubted = [each for each, is_true in zip(syncs, are_true.tolist(), strict=True) if not is_true]
+            are_equal, _ = self._source.equal_windows(syncs.upstream, self._target, syncs.downstream)
+            are_true[:-1] = are_equal & syncs.do_rise
+        doubted = np.flatnonzero(~are_true)
         step = -(-len(doubted) // _SAMPLE) or 1
-        if any(map(self._holds, doubted[::step])):
-            return [each for each in doubted if not self._holds(each)]
-        while doubted and self._holds(doubted[-1]):
-            doubted.pop()
+        if any(map(self._holds, syncs.where(doubted[::step]))):
+            return doubted[[not self._holds(each) for each in syncs.where(doubted)]]
+        while len(doubted) and self._holds(syncs[doubted[-1]]):
+            doubted = doubted[:-1]
         return doubted
 
     def _before_source(self, first: Lifetime) -> Iterator[MirrorDifference]:
@@ -354,7 +348,7 @@ class _PairComparison:
         self._differences.append(MirrorDifference(MirrorFault.TARGET_SHRUNK, source, target, target.offset_count))
         left = []
         for lifetime in kept:
-            syncs = tuple(sync for sync in lifetime.syncs if sync.downstream < start)
+            syncs = lifetime.syncs.where(lifetime.syncs.downstream < start)
             self._unverifiable += len(lifetime.syncs) - len(syncs)
             if syncs:
                 left.append(attrs.evolve(lifetime, syncs=syncs))
@@ -362,8 +356,8 @@ class _PairComparison:
 
     def _is_recreated(self, kept: Sequence[Lifetime], each: Lifetime) -> bool:
         """Whether a topic was made anew at the source: no former sync holds for it, but those of the lifetime do."""
-        former = [sync for lifetime in kept for sync in lifetime.syncs if self._is_here(sync)]
-        later = [sync for sync in each.syncs if self._is_here(sync)]
+        before = Syncs.joined(lifetime.syncs for lifetime in kept)
+        former, later = (syncs.where(self._are_here(syncs)) for syncs in (before, each.syncs))
         if not former or not later:
             return bool(later) and not each.is_restart and not former
         step, later_step = -(-len(former) // _SAMPLE), -(-len(later) // _SAMPLE)
@@ -377,8 +371,13 @@ class _PairComparison:
         inside = [each for each in beside if min(each) >= 0 and each[0] < ends[0] and each[1] < ends[1]]
         return any(self._source.equals(rank, self._target, other, 1) for rank, other in inside)
 
+    def _are_here(self, syncs: Syncs) -> Bools:
+        """Of each sync, whether neither log has lost its record to retention."""
+        is_here = syncs.upstream >= self._source.start_offset
+        return np.asarray(is_here & (syncs.downstream >= self._target.start_offset))
+
     def _is_here(self, sync: Sync) -> bool:
-        return sync.upstream >= self._source.start_offset and sync.downstream >= self._target.start_offset
+        return bool(self._are_here(Syncs.of([sync]))[0])
 
     def _holds(self, sync: Sync) -> bool:
         if sync.upstream >= self._source.end_offset or sync.downstream >= self._target.end_offset:
@@ -390,7 +389,7 @@ class _PairComparison:
     # One lifetime
 
     def _compare_lifetime(self, lifetime: Lifetime, target_end: int, *, is_first: bool, is_last: bool) -> None:
-        syncs = [each for each in lifetime.syncs if self._is_here(each)]
+        syncs = lifetime.syncs.where(self._are_here(lifetime.syncs))
         self._unverifiable += len(lifetime.syncs) - len(syncs)
         named = self._named(lifetime)
         if not named:
@@ -422,20 +421,20 @@ class _PairComparison:
         self._equal += len(syncs) - result.wrong - result.unverified
         self._count(view, course, result, is_first=is_first, is_restart=lifetime.is_restart)
 
-    def _passed_over(self, syncs: Sequence[Sync]) -> Iterator[MirrorDifference]:
+    def _passed_over(self, syncs: Syncs) -> Iterator[MirrorDifference]:
         """Yield what tasks have passed over, of records that the source does not have any more.
 
-        Both syncs beside it are known, and the first one is below the log start. Control records are passed over, too;
-        each is of a transaction that has a record. So there are no more of them than there are records mirrored. If
-        the tasks read committed, aborted records may explain more.
+        Both syncs beside it are known, and the first one is below the log start. Control records are passed over, too:
+        no more of them than records are mirrored, as each is of a transaction that has one. If tasks read committed,
+        aborted records may explain more.
         """
-        for before, after in itertools.pairwise(syncs):
-            mirrored = after.downstream - before.downstream
-            passed = after.upstream - before.upstream - mirrored
-            if before.upstream < self._source.start_offset and passed > mirrored:
-                source = OffsetRange(after.upstream - passed, after.upstream)
-                target = OffsetRange(after.downstream, after.downstream)
-                yield MirrorDifference(MirrorFault.PASSED_OVER, source, target, passed)
+        mirrored = np.diff(syncs.downstream)
+        passed = np.diff(syncs.upstream) - mirrored
+        is_told = (syncs.upstream[:-1] < self._source.start_offset) & (passed > mirrored)
+        for after, count in zip(syncs[1:].where(is_told), passed[is_told].tolist(), strict=True):
+            source = OffsetRange(after.upstream - count, after.upstream)
+            target = OffsetRange(after.downstream, after.downstream)
+            yield MirrorDifference(MirrorFault.PASSED_OVER, source, target, count)
 
     def _count(
         self, view: SummedView, course: Course, result: CourseResult, *, is_first: bool, is_restart: bool

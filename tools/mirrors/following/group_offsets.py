@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where consumer groups stand in a partition and its mirror: checkpoints, commits, and what both clusters know."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import attrs
@@ -70,7 +70,7 @@ class GroupEvidence:
 
     source: OffsetRange
     target: OffsetRange
-    syncs: tuple[Sync, ...] = ()
+    syncs: Sequence[Sync] = ()
     checkpoints: tuple[GroupCheckpoint, ...] = ()
     source_commits: tuple[GroupCommit, ...] = ()
     target_commits: tuple[GroupCommit, ...] = ()

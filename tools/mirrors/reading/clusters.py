@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The logs of one cluster, as far as its log directories are here."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -20,7 +21,15 @@ from raftlog.records.files.property_files import read_partition_metadata
 from raftlog.storage.reading.file_source import open_source, read_file
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
-from raftlog.tools.mirrors.reading.log_rows import LogEnd, LogRows, SegmentPlace, chunks_of, damage_of, find_end
+from raftlog.tools.mirrors.reading.log_rows import (
+    LogEnd,
+    LogRows,
+    LogTransactions,
+    SegmentPlace,
+    chunks_of,
+    damage_of,
+    find_end,
+)
 from raftlog.tools.mirrors.reading.replica_choice import ReplicaChoice, choose_replica
 from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition
 from raftlog.tools.spark.source.planning import Partition, list_partitions
@@ -64,6 +73,21 @@ class PartitionLog:
                 if not flags & CONTROL_FLAG and len(found) < most:
                     found.add(producer_id)
         return found
+
+
+@attrs.frozen(eq=False)
+class StoredChunk:
+    """Records of a small topic, with all their columns.
+
+    Attributes:
+        partition: the number of their partition.
+        chunk: the records.
+        path: of their segment.
+    """
+
+    partition: int
+    chunk: Chunk
+    path: str
 
 
 @attrs.frozen
@@ -138,7 +162,7 @@ class Cluster:
             self._logs[key] = _replica(chosen, choice)
         return self._logs[key]
 
-    def records(self, topic: str) -> Iterator[StoredRecord | Finding]:
+    def chunks(self, topic: str) -> Iterator[StoredChunk | Finding]:
         """Yield the data records of a topic, by partition and offset, and findings about batches that cannot be read.
 
         Raises:
@@ -149,7 +173,21 @@ class Cluster:
             if log is None:
                 continue
             for segment in log.segments:
-                yield from _records_of(segment, partition, log.rows.start_offset)
+                yield from _chunks_of(segment, partition, log.rows.start_offset)
+
+    def records(self, topic: str) -> Iterator[StoredRecord | Finding]:
+        """Yield what ``chunks`` does, record by record.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        for each in self.chunks(topic):
+            if isinstance(each, Finding):
+                yield each
+                continue
+            for batch, producer_id in enumerate(each.chunk.batches.column("producer_id")):
+                for record in each.chunk.objects(batch):
+                    yield StoredRecord(each.partition, record, producer_id, each.path)
 
     def decoded(
         self, topic: str, read: Callable[[bytes | None, bytes | None], _Content], problems: list[Finding]
@@ -177,28 +215,25 @@ class Cluster:
             yield each, content
 
 
-def _records_of(segment: SegmentPlace, partition: int, start_offset: int) -> Iterator[StoredRecord | Finding]:
+def _chunks_of(segment: SegmentPlace, partition: int, start_offset: int) -> Iterator[StoredChunk | Finding]:
     with open_source(segment.path) as source:
-        for chunk in select_columns(source, RECORD_COLUMNS, RecordSelection(start_offset)):
-            if isinstance(chunk, Corruption | TornTail):
-                yield damage_of(segment.path, chunk)
-            if not isinstance(chunk, Chunk):
+        for piece in select_columns(source, RECORD_COLUMNS, RecordSelection(start_offset)):
+            if isinstance(piece, Corruption | TornTail):
+                yield damage_of(segment.path, piece)
+            if not isinstance(piece, Chunk):
                 continue
-            producers = chunk.batches.column("producer_id")
-            for _, error in chunk.errors:
+            for _, error in piece.errors:
                 if not isinstance(error, DecodeError):
                     raise fresh_copy(error)
                 yield Finding.of_error(error, segment.path)
-            for batch, producer_id in enumerate(producers):
-                for record in chunk.objects(batch):
-                    yield StoredRecord(partition, record, producer_id, segment.path)
+            yield StoredChunk(partition, piece, segment.path)
 
 
 def _replica(found: Partition, choice: ReplicaChoice) -> PartitionLog:
     segments = tuple(SegmentPlace(each.path, each.base_offset or 0) for each in found.segments)
     end = find_end(segments, found.start_offset)
-    transactions = TransactionFollower().find(found.segments, found.producer_snapshots)
-    rows = LogRows(segments, found.start_offset, end.offset, transactions)
+    find = functools.partial(TransactionFollower().find, found.segments, found.producer_snapshots)
+    rows = LogRows(segments, found.start_offset, end.offset, LogTransactions(find=find))
     topic, number = present(found.topic, "a topic"), present(found.number, "a partition")
     return PartitionLog(topic, number, segments, end, rows, choice, _topic_id(choice.directory))
 

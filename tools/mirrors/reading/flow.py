@@ -6,14 +6,14 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import InvalidRecordError, MirrorFlowError
+from raftlog.errors import MirrorFlowError
 from raftlog.records.messages.mirrors.connect_records import ConfigType, read_connect_config, read_source_offset
-from raftlog.records.messages.mirrors.mirror_records import MirrorRecordType, OffsetSync, read_mirror_record
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.mirrors.comparing.lifetimes import Sync
+from raftlog.tools.mirrors.comparing.lifetimes import Syncs
 from raftlog.tools.mirrors.naming import DEFAULT_EXCLUDES, DefaultPolicy, IdentityPolicy, KafkaLevel, TopicFilter
 from raftlog.tools.mirrors.reading.clusters import Cluster
 from raftlog.tools.mirrors.reading.metadata import ClusterMetadata
+from raftlog.tools.mirrors.reading.sync_columns import SyncColumns
 from raftlog.tools.spark.rows.options import TopicPartition
 
 _CONFIGS: Final = ("mm2-configs.", ".internal")
@@ -98,7 +98,7 @@ class FoundSyncs:
 
     topic: str
     is_on_target: bool
-    syncs: Mapping[TopicPartition, Sequence[Sync]]
+    syncs: Mapping[TopicPartition, Syncs]
     findings: tuple[Finding, ...]
     is_whole: bool = True
 
@@ -180,26 +180,13 @@ def find_syncs(
     if len(there) > 1:
         raise MirrorFlowError("both clusters have offset syncs of this flow: say which with --syncs source or target")
     ((cluster, topic, on_target),) = there
-    syncs: dict[TopicPartition, list[Sync]] = {}
-    findings = []
-    next_offset = 0
-    is_whole = True
-    for each in cluster.records(topic):
+    columns = SyncColumns()
+    for each in cluster.chunks(topic):
         if isinstance(each, Finding):
-            findings.append(each)
-            continue
-        is_whole = is_whole and each.record.offset == next_offset
-        next_offset = each.record.offset + 1
-        try:
-            record = read_mirror_record(MirrorRecordType.OFFSET_SYNC, each.record.key, each.record.value)
-        except InvalidRecordError as error:
-            findings.append(Finding(each.path, "mirror.sync", error.reason, offset=each.record.offset))
-            continue
-        if isinstance(record, OffsetSync):
-            place = syncs.setdefault((record.key.topic, record.key.partition), [])
-            offsets = record.upstream_offset, record.downstream_offset
-            place.append(Sync(*offsets, each.producer_id, each.record.offset, each.record.timestamp))
-    return FoundSyncs(topic, on_target, syncs, tuple(findings), is_whole)
+            columns.findings.append(each)
+        else:
+            columns.add(each)
+    return FoundSyncs(topic, on_target, columns.by_place(), tuple(columns.findings), columns.is_whole)
 
 
 def find_progress(target: Cluster, source_alias: str) -> tuple[dict[TopicPartition, int], list[Finding]]:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads logs once, each as parts that may be read anywhere, and sums what their comparison asks for."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol
 
 import attrs
 import numpy as np
@@ -25,6 +27,9 @@ from raftlog.tools.mirrors.comparing.log_sums import (
 from raftlog.tools.mirrors.comparing.log_view import DigestSearch, SummedLog
 from raftlog.tools.mirrors.comparing.rows import Int64s
 from raftlog.tools.mirrors.reading.log_rows import LogPiece, LogRows, SegmentPlace, damage_of
+
+_AT_ONCE: Final = 2
+"""So many logs are read at a time."""
 
 
 @attrs.frozen(eq=False)
@@ -131,8 +136,7 @@ def read_part(request: SumsRequest, part: LogPart, start: int) -> PartReading:
             unknown = piece.gaps
             found.append(sum_rows(piece.rows, unknown, edges))
             markers.append(sum_rows(piece.markers, NO_RANGES, edges))
-            if log.has_aborted:
-                committed.append(sum_rows(piece.rows.without_aborted(), unknown, edges))
+            committed.append(sum_rows(piece.rows.without_aborted(), unknown, edges) if log.has_aborted else found[-1])
             if request.wants_holes:
                 gaps.append(unknown)
         elif isinstance(piece, Finding):
@@ -193,8 +197,15 @@ def read_log(request: SumsRequest) -> LogReading:
 
 
 class LocalSummer:
-    """Sums logs in this process, each when it is asked for."""
+    """Sums logs in this process: a source and its target at the same time, as the kernel lets another thread run."""
 
     def summed(self, requests: Iterable[SumsRequest]) -> Iterator[LogReading]:
         """See ``LogSummer``."""
-        return map(read_log, requests)
+        threads = ThreadPoolExecutor(_AT_ONCE, "reads-logs")
+        remaining = iter(requests)
+        try:
+            while some := [threads.submit(read_log, each) for each in itertools.islice(remaining, _AT_ONCE)]:
+                for each in some:
+                    yield each.result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)  # An interrupt does not wait for what is being read.

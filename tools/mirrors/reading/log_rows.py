@@ -2,7 +2,7 @@
 """The records of a partition's segments as rows, for the comparison with its mirror."""
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -13,6 +13,7 @@ from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG, RecordBatch, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.batches.iterator import ByteSource, Corruption, TornTail, ZeroPadding, split_runs
+from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.records.batches.record import RecordView
 from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, RecordColumns, select_columns
 from raftlog.records.columns.record_digests import record_digests
@@ -143,15 +144,15 @@ class LogPiece:
         rows: the records that can be read.
         control: the offsets of control batches, which have no records for consumers.
         markers: the rows of control records, if they were asked for.
+        covered: the offsets from the first record or control batch to the last one.
     """
 
     rows: DigestRows
     control: Ranges
     markers: DigestRows = attrs.field(factory=DigestRows.none)
+    covered: OffsetRange = attrs.field(default=attrs.Factory(lambda self: self._span(), takes_self=True), init=False)
 
-    @property
-    def covered(self) -> OffsetRange:
-        """The offsets from the first record or control batch to the last one."""
+    def _span(self) -> OffsetRange:
         firsts = [*self.rows.offsets[:1].tolist(), *self.control[0].tolist()]
         ends = [*(self.rows.offsets[-1:] + 1).tolist(), *self.control[1].tolist()]
         return OffsetRange(min(firsts), max(ends)) if firsts else OffsetRange(0, 0)
@@ -194,6 +195,36 @@ class LogPiece:
             yield _merged(rows)
 
 
+@attrs.define(eq=False)
+class LogTransactions:
+    """The transactions of a log. They are searched for when the first batch is met that may be part of one.
+
+    Args:
+        find: searches for them.
+
+    Attributes:
+        found: what is known; None before the search.
+    """
+
+    found: Transactions | None = None
+    _find: Callable[[], Transactions] = attrs.field(default=Transactions, alias="find")
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether aborted ones are known."""
+        return self.found is not None and bool(self.found.aborted)
+
+    def all(self) -> Transactions:
+        """Return all of them.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        if self.found is None:
+            self.found = self._find()
+        return self.found
+
+
 Unread = Corruption | TornTail | ZeroPadding | Finding
 """What is no batch; and a finding about one whose records cannot be read."""
 
@@ -215,7 +246,6 @@ class LogRows:
             and each row has its origin.
 
     Attributes:
-        has_aborted: whether a record may be of an aborted transaction.
         places: by path of a segment, the offset and byte position of batches that were read, ascending.
 
     Raises (by all methods that read):
@@ -228,7 +258,7 @@ class LogRows:
         segments: Sequence[SegmentPlace],
         start_offset: int,
         end_offset: int,
-        transactions: Transactions,
+        transactions: LogTransactions,
         *,
         with_timestamps: bool = True,
         with_places: bool = False,
@@ -237,11 +267,12 @@ class LogRows:
         self.with_places = with_places
         self.start_offset = start_offset
         self.end_offset = end_offset
-        self.has_aborted = bool(transactions.aborted)
-        # Rows are bounded by number, which is quicker.
-        self._selection = RecordSelection(transactions=transactions, data_only=not with_places)
-        self._columns = (*_COLUMNS, *["is_aborted"][: self.has_aborted], *["is_control"][:with_places])
         self.places: dict[str, list[tuple[int, int]]] = {}
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether a record that was read, or one after it, may be of an aborted transaction."""
+        return self._transactions.has_aborted
 
     def without_timestamps(self) -> "LogRows":
         """Return what reads the same rows with digests that do not cover timestamps."""
@@ -255,8 +286,8 @@ class LogRows:
 
     def within(self, segment: SegmentPlace, first: int, end: int) -> "LogRows":
         """Return what reads a part of a segment, from one offset (inclusive) to another (exclusive): it is small."""
-        transactions = Transactions(self._transactions.between(first, end))
-        log = (segment,), self.start_offset, self.end_of(segment), transactions
+        transactions = Transactions(self._transactions.all().between(first, end))
+        log = (segment,), self.start_offset, self.end_of(segment), LogTransactions(transactions)
         return LogRows(*log, with_timestamps=self._with_timestamps, with_places=self.with_places)
 
     def segments_here(self) -> list[SegmentPlace]:
@@ -301,7 +332,7 @@ class LogRows:
         places = self.places.setdefault(segment.path, [])
         place = OffsetRange(max(start, segment.base_offset), self.end_of(segment))
         with open_source(segment.path) as source:
-            for piece in select_columns(source, self._columns, self._selection, start=position, stop=stop):
+            for piece in self._read(source, position, stop):
                 if isinstance(piece, Corruption | TornTail | ZeroPadding):
                     yield piece
                 if not isinstance(piece, Chunk):
@@ -318,6 +349,28 @@ class LogRows:
                 if found.covered.offset_count:
                     place = OffsetRange(found.covered.end, place.end)
                     yield found
+
+    def _read(
+        self, source: ByteSource, position: int, stop: int | None
+    ) -> Iterator[Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption]:
+        """Yield what a segment has; batches from the first one of a transaction on with what is aborted."""
+        while True:
+            columns = (*_COLUMNS, *["is_aborted"][: self.has_aborted], *["is_control"][: self.with_places])
+            # Rows are bounded by number, which is quicker.
+            selection = RecordSelection(transactions=self._transactions.found, data_only=not self.with_places)
+            for piece in select_columns(source, columns, selection, start=position, stop=stop):
+                if isinstance(piece, Chunk) and self._has_news(piece):
+                    position = piece.batches.run.start
+                    break
+                yield piece
+            else:
+                return
+
+    def _has_news(self, chunk: Chunk) -> bool:
+        """Whether batches are the first ones that may have aborted records, and must be read again."""
+        if self._transactions.found is not None or not present(chunk.records, "records").is_marked:
+            return False
+        return bool(self._transactions.all().aborted)
 
     def end_of(self, segment: SegmentPlace) -> int:
         """Return the offset at which a segment ends, exclusive: where the next one begins, or at the log's end."""
@@ -360,7 +413,11 @@ def _known_rows(records: RecordColumns, *, with_timestamps: bool) -> DigestRows:
 
 def _rising(rows: DigestRows, place: OffsetRange) -> DigestRows:
     """Return the rows within a range whose offsets are above those of all such rows before them."""
-    rows = rows.where((rows.offsets >= place.start) & (rows.offsets < place.end))
+    offsets = rows.offsets
+    is_within = len(offsets) > 0 and place.start <= offsets[0] and offsets[-1] < place.end
+    if is_within and bool((offsets[1:] > offsets[:-1]).all()):
+        return rows
+    rows = rows.where((offsets >= place.start) & (offsets < place.end))
     before = np.maximum.accumulate(np.append(place.start - 1, rows.offsets))[:-1]
     return rows.where(rows.offsets > before)
 

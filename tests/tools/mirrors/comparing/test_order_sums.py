@@ -5,11 +5,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.tools.mirrors.comparing import order_sums
 from raftlog.tools.mirrors.comparing.order_sums import BASES, LANES, PRIME, powers, sum_runs
 from raftlog.tools.mirrors.comparing.rows import Int64s, UInt64s
 
@@ -34,13 +32,11 @@ def indices(*numbers: int) -> Int64s:
     return np.array(numbers, np.int64)
 
 
-@given(st.lists(DIGESTS.filter(bool), min_size=1, max_size=5), st.sampled_from([1, 2, 3, 1 << 14]))
-def test_runs_have_the_sums_that_integers_give(runs: list[Digests], at_once: int) -> None:
-    """Whatever the runs are, and however many digests are summed at a time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_sums, "_AT_ONCE", at_once)
-        starts = np.cumsum([0, *map(len, runs)])[:-1]
-        found = sum_runs(array([each for run in runs for each in run]), starts)
+@given(st.lists(DIGESTS.filter(bool), min_size=1, max_size=5))
+def test_runs_have_the_sums_that_integers_give(runs: list[Digests]) -> None:
+    """Whatever the runs are."""
+    starts = np.cumsum([0, *map(len, runs)])[:-1]
+    found = sum_runs(array([each for run in runs for each in run]), starts)
     assert found.tolist() == [naive(run) for run in runs]
 
 

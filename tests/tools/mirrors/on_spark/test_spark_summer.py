@@ -25,7 +25,7 @@ from raftlog.tools.mirrors.on_spark import spark_summer
 from raftlog.tools.mirrors.on_spark.log_parts import packed, parts_of
 from raftlog.tools.mirrors.on_spark.spark_summer import SparkSummer
 from raftlog.tools.mirrors.reading.log_reading import LogReading, SumsRequest, read_log
-from raftlog.tools.mirrors.reading.log_rows import LogRows, SegmentPlace
+from raftlog.tools.mirrors.reading.log_rows import LogRows, LogTransactions, SegmentPlace
 from tests.tools.made_logs import batch, write_log
 from tests.tools.mirrors.planted_clusters import FAULTS, plant, read_by, rules_by_topic, verified
 
@@ -97,7 +97,7 @@ def made(chance: random.Random, folder: Path) -> LogRows:
         segments.append(SegmentPlace(str(path), offset))
         offset = max(end, offset + 1)
     aborted = [AbortedRange(PRODUCER, at, at + 3) for at in chance.sample(range(30), chance.randrange(3))]
-    return LogRows(segments, chance.choice((0, 0, 3)), offset, Transactions(tuple(aborted)))
+    return LogRows(segments, chance.choice((0, 0, 3)), offset, LogTransactions(Transactions(tuple(aborted))))
 
 
 def whole_rows(log: LogRows) -> DigestRows:
@@ -154,7 +154,7 @@ def test_damage_where_a_segment_is_divided_is_that_of_the_whole(
     data[4 * size + 8 : 4 * size + 12] = damage
     path = write_log(tmp_path, data)
     path.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", each, each * size) for each in range(1, 8)))
-    log = LogRows([SegmentPlace(str(path), 0)], 0, 8, Transactions())
+    log = LogRows([SegmentPlace(str(path), 0)], 0, 8, LogTransactions())
     request = SumsRequest(log, np.zeros(0, np.int64), wants_holes=True)
     assert [each.part.position for each in parts_of(request, 3 * size)] == [0, 3 * size, 6 * size]
     (parts,) = here(3 * size).summed([request])
