@@ -207,6 +207,8 @@ class DiskWitness:
         check(offset >= before, "high-watermark-is-kept", "{}: {}, restarted at {}", ledger.key, before, offset)
         self.counts["restarts"] += offset > 0
         ledger.restart_count += 1
+        if offset > ledger.end_offset:
+            ledger.refusals = ledger.refused_in_epoch = 0
         self.emptied(ledger, offset)
         ledger.synced_to(offset)
         ledger.high_watermark = offset
