@@ -139,7 +139,7 @@ class FileLog(AppendableLog):
                     is_cut, "{}: truncated at {}, not in {}..{}", self._directory, end_offset, high_watermark, before
                 )
                 self._flushed_offset, self._quarantine = end_offset, kept
-                self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
+                self._epochs, self._epochs_are_stored = epochs, self._epochs_are_stored and not has_fewer_epochs
                 cut.memory(outcome)
                 self._check_pointer_invariants()
 

@@ -7,10 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import attrs
-
 from raftlog.log.retention import Retention
-from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead
 from raftlog.quorum.seam.identity import ReplicaIdentity
@@ -35,7 +32,9 @@ from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
 from raftlog.testing.simulator.network import Network
 from raftlog.testing.simulator.operating.autopilots import Autopilots, spec_of
+from raftlog.testing.simulator.operating.deposals import Deposals
 from raftlog.testing.simulator.operating.membership import Membership
+from raftlog.testing.simulator.operating.settings import config_of
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import ViolationError
@@ -61,20 +60,6 @@ LONG_DOWN_MS: Final = 8_000
 """With autopilots, a machine that has crashed may be down for so long, on average: an observer then is promoted."""
 SOON_AGAIN_MS: Final = 300
 """In schedules with aimed faults, a machine whose disk was damaged crashes again so soon, on average."""
-CONFIG: Final = QuorumConfig(
-    election_timeout_ms=300,
-    fetch_timeout_ms=600,
-    election_backoff_max_ms=200,
-    append_linger_ms=5,
-    request_timeout_ms=400,
-    retry_backoff_ms=100,
-    fetch_max_wait_ms=450,
-    fetch_snapshot_max_bytes=300,
-    cleaning_interval_ms=2_000,
-    max_uncommitted_appends=30,
-)
-CALM_CONFIG: Final = attrs.evolve(CONFIG, fetch_max_wait_ms=200)
-"""With autopilots: a leader leads for long enough for their windows, because an idle Fetch is answered in time."""
 
 
 def replica_key(replica_id: int, generation: int = 0) -> ReplicaKey:
@@ -121,6 +106,7 @@ class Simulation:
         self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, choices, self._new_directory)
+        self._deposals = Deposals(self.machines, self.history, self._after)
         self._rules = AutopilotRules(spec_of(plan), self.history, self._voters.voter_keys)
         self._autopilots = Autopilots(self.machines, self.timeline, choices, plan, self._membership, self._rules)
         promises = PromiseCheck(self.witness)
@@ -133,7 +119,7 @@ class Simulation:
                 self.network,
                 choices,
                 plan,
-                CALM_CONFIG if plan.autopilot_look_ms else CONFIG,
+                config_of(plan),
                 promises,
                 self,
                 self.injected,
@@ -156,7 +142,14 @@ class Simulation:
         aim = None
         if plan.is_aimed:
             has_errors, has_misreads = plan.disk_error_interval_ms > 0, plan.misread_interval_ms > 0
-            aim = Aim(self._choices, self.injected, replica_id, has_errors=has_errors, has_misreads=has_misreads)
+            aim = Aim(
+                self._choices,
+                self.injected,
+                replica_id,
+                has_errors=has_errors,
+                has_misreads=has_misreads,
+                deposal=self._deposals.of(replica_id),
+            )
         return FileDirectory(*first, counts=self.injected, torn_crashes=plan.torn_crashes, lies=plan.lies, aim=aim)
 
     @property

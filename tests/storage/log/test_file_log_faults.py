@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from raftlog.errors import LogError, OutOfSpaceError, StorageError
-from raftlog.offsets import OffsetAndEpoch
+from raftlog.log.epochs import LeaderEpochs
+from raftlog.offsets import EpochEntry, OffsetAndEpoch
 from raftlog.storage.local_file_system import LocalFile, LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from raftlog.storage.recovery.recovery_point import load_durable_point
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
     BATCH_SIZE,
+    DIRECTORY,
     expected,
     fill,
     flip,
@@ -168,6 +172,23 @@ def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
     log.flush()
     log = open_log(kill(file_system))
     assert (log.quarantine, log.end_offset.offset, log.last_fetched_epoch) == (None, 3, 4)
+
+
+def test_an_epoch_whose_batch_did_not_fit_is_taken_back_after_a_truncation() -> None:
+    """Both files that witness epochs have those of the batches, although the truncation has dropped no epoch."""
+    log = open_log(file_system := MemoryFileSystem())
+    fill(log, 6, epoch=4)
+    log.flush()
+    file_system.faults.append(Fault(Operation.WRITE, path_end=".log", is_full=True))
+    with pytest.raises(OutOfSpaceError):
+        log.append_as_follower(raft_batch(6, 5), 5)
+    log.truncate_to_end_offset(OffsetAndEpoch(5, 4))
+    for offset in range(5, 9):
+        log.append_as_follower(raft_batch(offset, 4), 6)
+    log.flush()
+    epochs = LeaderEpochs((EpochEntry(4, 0),))
+    assert LeaderEpochCheckpoint(file_system, DIRECTORY).load() == epochs
+    assert load_durable_point(file_system, DIRECTORY).epochs == epochs
 
 
 def test_records_acknowledged_after_a_failed_truncation_are_kept() -> None:

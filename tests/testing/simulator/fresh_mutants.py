@@ -83,7 +83,7 @@ def _refuse_until_any_commit(replica: LocalReplica, leadership: Leadership) -> A
     return None
 
 
-def _take_any_epoch_at_start(log: LogState, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+def take_any_epoch_at_start(log: LogState, offset: int, epoch: int) -> ValidOffsetAndEpoch:
     """``validate_offset_and_epoch`` without a look at the epoch of a log that ends where the leader's starts."""
     if log.start_offset == 0 and offset == 0:
         return ValidOffsetAndEpoch.valid(OffsetAndEpoch(0, 0))
@@ -169,7 +169,7 @@ FRESH_MUTANTS: Final = tuple(
         (
             "F6-epoch-at-the-start",
             "a log whose last record differs from the snapshot that the leader starts at has diverged",
-            instead(decisions, "validate_offset_and_epoch", _take_any_epoch_at_start),
+            instead(decisions, "validate_offset_and_epoch", take_any_epoch_at_start),
         ),
         (
             "F7-snapshot-of-last-voters",

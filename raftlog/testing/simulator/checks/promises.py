@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares each message, as it is sent, with what the sender's disk holds: a message must not promise more."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from raftlog.records.batches.batch import CRC_START, RecordBatch, read_batch
+from raftlog.records.batches.batch import CRC_START, RecordBatch
 from raftlog.records.checksum import crc32c
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
@@ -177,15 +177,21 @@ class PromiseCheck:
 
 def _check_records(sender: Ledger, fetch_offset: int, records: bytes | memoryview) -> None:
     """Check that a replica sends what its log was given, byte by byte. The last batch may be cut off."""
-    held, start, index = memoryview(records), 0, sender.index_of(fetch_offset)
+    for index, (batch, is_cut_off) in enumerate(_served(records), sender.index_of(fetch_offset)):
+        given = sender.batches[index] if index < len(sender.batches) else None
+        is_sound = is_cut_off or crc32c(batch.buffer[CRC_START:]) == batch.crc
+        is_given = is_sound and given == StoredBatch.of(batch)
+        check(is_given, "fetched-batches-are-stored", "{} sends {}, and was given {}", sender.key, batch, given)
+
+
+def _served(records: bytes | memoryview) -> Iterator[tuple[RecordBatch, bool]]:
+    """Yield the batches of an answer whose headers are whole, each with whether it is cut off; only the last may be."""
+    held, start = memoryview(records), 0
     while len(held) - start >= BATCH_OVERHEAD:
         size = LOG_OVERHEAD + int.from_bytes(held[start + _LENGTH_POSITION : start + LOG_OVERHEAD])
         batch = RecordBatch(held[start : start + size] if size >= BATCH_OVERHEAD else held[start:])
-        given = sender.batches[index] if index < len(sender.batches) else None
-        is_whole = batch.size_bytes < size or crc32c(batch.buffer[CRC_START:]) == batch.crc
-        is_given = is_whole and given == StoredBatch.of(batch)
-        check(is_given, "fetched-batches-are-stored", "{} sends {}, and was given {}", sender.key, batch, given)
-        start, index = start + size, index + 1
+        yield batch, batch.size_bytes < size
+        start += size
 
 
 def _check_candidate(candidate: Ledger, asked: VoteRequestPartitionData) -> None:
@@ -232,12 +238,11 @@ def _check_addressee(sender: Ledger, request: Any) -> None:
 
 def _check_held(leader: Ledger, records: bytes | memoryview | None) -> None:
     """Check that a voter set is served only once it is durable here (DECISIONS.md 66)."""
-    offset, position = leader.voter_sets[-1].offset, 0
+    offset = leader.voter_sets[-1].offset
     if not records or offset < leader.durable_end:
         return
-    while position < len(records):
-        batch, position = read_batch(records, position)
-        is_held = batch.last_offset < offset or batch.base_offset > offset
+    for batch, is_cut_off in _served(records):
+        is_held = is_cut_off or batch.last_offset < offset or batch.base_offset > offset
         check(is_held, "voter-sets-are-held", "{} serves {} to {}", leader, batch.base_offset, batch.last_offset)
 
 

@@ -10,20 +10,24 @@ truncation writes. In schedules with aimed faults
 - once the log was opened after that, it is damaged again: in quarantine it loses one of the two files that say how far
   it was durable, and without its first snapshot the first batch;
 - the disk has no room just for the first batch of an epoch, or for the work that begins an epoch, a segment, a
-  truncation or a deletion;
-- reads of single kinds of files fail, or return other bytes; what an open could not read is read by the next one;
+  truncation or a deletion; the leader of the epoch crashes then, if another one may lead with other records;
+- a read of an open fails, and again as it is repeated: of each kind of files as often; what an open could not read is
+  read by the next one;
 - a part of a snapshot that is fetched has another bit.
 """
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from raftlog.disk_work import nothing
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.testing.file_system.crash_states import DiskState
+from raftlog.testing.file_system.faults import Operation
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.damage import SECTOR_BYTES, Damaged, with_damaged_file
@@ -37,6 +41,8 @@ _CRASHES: Final = 0.7
 _DAMAGES: Final = 0.8
 _FULL: Final = 0.06
 _FULL_FOR_EPOCHS: Final = 0.15
+_FULL_FOR_RIVALS: Final = 0.9
+"""If another replica has records of an earlier epoch there."""
 _SPOILS: Final = 0.1
 _READS: Final = 0.15
 _TEXTS: Final = (RECOVERY_POINT_NAME, FileKind.QUORUM_STATE.value)
@@ -49,8 +55,11 @@ SNAPSHOT_END: Final = FileKind.SNAPSHOT.value
 SEGMENT_END: Final = FileKind.LOG.value
 _FULL_PATHS: Final = (SEGMENT_END, "-0")
 """For what there is no room: the bytes of a segment, or names in the directory of the log."""
-_FAILED_READS: Final = (("", 7), (SNAPSHOT_END, 7), (SEGMENT_END, 3), (RECOVERY_POINT_NAME, 0))
-"""What the path of a file ends with that an open does not get, and how many such reads succeed before, at most."""
+_READ_KINDS: Final = (SNAPSHOT_END, SEGMENT_END, RECOVERY_POINT_NAME, FLUSH_MARK_NAME, "")
+"""What the path of a file ends with that an open does not get: each kind as often, all others together."""
+
+Deposal = Callable[[OffsetAndEpoch], Callable[[], object] | None]
+"""Is given the first batch of an epoch, and the epoch; returns what lets its leader crash, or None."""
 
 
 class Aim:
@@ -62,16 +71,26 @@ class Aim:
         replica_id: of the disk.
         has_errors: whether operations of the disk fail, too.
         has_misreads: whether bytes may be other ones than were written.
+        deposal: of the leader of an epoch; None if no other replica has records of an earlier epoch where it begins,
+            with which that one may lead again.
     """
 
     def __init__(
-        self, choices: Choices, counts: Counter[str], replica_id: int, *, has_errors: bool, has_misreads: bool
+        self,
+        choices: Choices,
+        counts: Counter[str],
+        replica_id: int,
+        *,
+        has_errors: bool,
+        has_misreads: bool,
+        deposal: Deposal = lambda _: None,
     ) -> None:
         self._choices = choices
         self._counts = counts
         self._id = replica_id
         self._has_errors = has_errors
         self._has_misreads = has_misreads
+        self._deposal = deposal
         self._last_place: str | None = None
 
     # Opens
@@ -83,30 +102,41 @@ class Aim:
         self._counts["aimed-crash"] += 1
         return self._choices.pick(moving.changes, "aimed-step", self._id)
 
-    def fail_open(self, disk: SimulatedDisk) -> bool:
-        """Return whether a read of the next open fails."""
+    def fail_open(self, disk: SimulatedDisk, reads: Callable[[], Sequence[str]]) -> bool:
+        """Return whether reads of the next open fail.
+
+        Args:
+            disk: on which it is.
+            reads: returns the path of the file of each read of that open, in order.
+        """
         if not self._has_errors or disk.is_healed or not self._choices.happens(_READS, "aimed-read", self._id):
             return False
-        path_end, most_skipped = self._choices.pick(_FAILED_READS, "aimed-path", self._id)
-        disk.fail_read(path_end, self._choices.number(0, most_skipped + 1, "aimed-skip", self._id))
+        paths = reads()
+        kinds = list(dict.fromkeys(map(_read_kind, paths)))
+        kind = self._choices.pick(kinds, "aimed-kind", self._id)
+        files = [each for each in dict.fromkeys(paths) if _read_kind(each) == kind]
+        path = self._choices.pick((files[-1], *files), "aimed-file", self._id)
+        disk.fail_reads(path, self._choices.number(0, paths.count(path), "aimed-skip", self._id))
         self._counts["aimed-read"] += 1
         return True
 
     # Work
 
-    def begin_work(self, disk: SimulatedDisk, *, begins_epoch: bool) -> None:
+    def begin_work(self, disk: SimulatedDisk, *, begun: OffsetAndEpoch | None) -> None:
         """Let work that begins now find no room, once.
 
         Args:
             disk: that does the work.
-            begins_epoch: whether it writes the first batch of an epoch, for which there is then no room.
+            begun: the first batch of an epoch that it writes, for which there is then no room, and the epoch; None if
+                it writes none.
         """
-        share = _FULL_FOR_EPOCHS if begins_epoch else _FULL
+        depose = None if begun is None else self._deposal(begun)
+        share = _FULL if begun is None else _FULL_FOR_EPOCHS if depose is None else _FULL_FOR_RIVALS
         if not self._has_errors or disk.is_healed or not self._choices.happens(share, "aimed-full", self._id):
             return
         self._counts["aimed-full"] += 1
-        if begins_epoch:
-            disk.refuse_once(SEGMENT_END, 0)
+        if begun is not None:
+            disk.refuse_once(SEGMENT_END, 0, Operation.WRITE, nothing if depose is None else depose)
             return
         path_end = self._choices.pick(_FULL_PATHS, "aimed-path", self._id)
         disk.refuse_once(path_end, self._choices.number(0, 3, "aimed-skip", self._id))
@@ -199,6 +229,10 @@ class Aim:
     def _changed(self, state: DiskState, path: str, data: bytes | None, kind: str, words: str) -> Damaged:
         self._counts["aimed-damage"] += 1
         return with_damaged_file(state, path, data, kind, words)
+
+
+def _read_kind(path: str) -> str:
+    return next(each for each in _READ_KINDS if path.endswith(each))
 
 
 def _digit_bits(text: bytes) -> list[tuple[int, int]]:

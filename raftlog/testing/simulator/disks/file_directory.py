@@ -32,7 +32,7 @@ from raftlog.testing.simulator.choices import Choices
 from raftlog.testing.simulator.disks.aiming import Aim
 from raftlog.testing.simulator.disks.damage import Damaged, damage_disk
 from raftlog.testing.simulator.disks.directory import DiskJob, static_voters_of, write_bootstrap
-from raftlog.testing.simulator.disks.moving_opens import MovingOpen, moving_open
+from raftlog.testing.simulator.disks.moving_opens import MovingOpen, moving_open, reads_of
 from raftlog.testing.simulator.disks.naive_files import (
     check_settled,
     check_witnessed,
@@ -51,6 +51,8 @@ CRASH_FAULTS: Final = ("work-cut", "torn-crash", "lying-sync", "recovery-crash")
 not done, and again while the log is opened."""
 PATH: Final = "__cluster_metadata-0"
 _SEGMENT_BYTES: Final = 6_000
+_FEW_BYTES: Final = 1_500
+"""Of a segment, in schedules with aimed faults: logs have many of them."""
 _STEPS_OF_WORK: Final = 12
 _STEPS_OF_RECOVERY: Final = 100
 _RECOVERY_CRASHES: Final = 0.15
@@ -100,12 +102,13 @@ class FileDirectory:
         self._torn_crashes = torn_crashes
         self._lies = lies
         self._aim = aim
+        segment_bytes = _SEGMENT_BYTES if aim is None else _FEW_BYTES
         self._config = LogConfig(
-            segment_size_bytes=_SEGMENT_BYTES,
+            segment_size_bytes=segment_bytes,
             index_interval_bytes=512,
             retention_bytes=retention.max_bytes,
             retention_ms=retention.max_age_ms,
-            recovery_point_interval_bytes=_SEGMENT_BYTES // 2,
+            recovery_point_interval_bytes=segment_bytes // 2,
         )
         self._opens = 0
         self._is_damaged = self._is_torn = self.was_damaged = self._is_open = False
@@ -162,7 +165,7 @@ class FileDirectory:
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None
         if self._aim is not None:
             aim = self._aim
-            self._watched.begin_work = lambda begins_epoch: aim.begin_work(self.disk, begins_epoch=begins_epoch)
+            self._watched.begin_work = lambda begun: aim.begin_work(self.disk, begun=begun)
             self._watched.spoil = lambda part: part if self.disk.is_healed else aim.spoil(part)
         self._watched.check_witnessed = self._check_witnessed
         log.watch(self._watched)
@@ -190,9 +193,13 @@ class FileDirectory:
         while choices.happens(_RECOVERY_CRASHES, "recovery-crash", replica_id):
             self._crash_open(choices, choices.number(1, _STEPS_OF_RECOVERY, "recovery-steps", replica_id))
         self._crash_moving_opens(choices)
-        if self._aim is not None and (self.ledger.is_quarantined or may_damage()) and self._aim.fail_open(self.disk):
+        if self._aim is not None and (self.ledger.is_quarantined or may_damage()) and self._fails_open(self._aim):
             return self._open_after_failure()
         return self._reopen()
+
+    def _fails_open(self, aim: Aim) -> bool:
+        """Whether reads of the next open fail."""
+        return aim.fail_open(self.disk, lambda: reads_of(self.disk.files.state(), self._open_files))
 
     def _open_files(self, files: MemoryFileSystem) -> None:
         open_quorum_state(files, PATH, FileLog.open(files, PATH, self._config))
@@ -343,6 +350,9 @@ class FileDirectory:
         self._is_damaged = self.was_damaged = True
         before = self.ledger.start_offset, list(self.ledger.batches)
         has_crashed = self._crash_moving_opens(choices)
+        if self._aim is not None and self._fails_open(self._aim):
+            self._open_after_failure()
+            return
         self._reopen()
         if self._is_open and not has_crashed:
             self._check_losses(damaged.state, *before)

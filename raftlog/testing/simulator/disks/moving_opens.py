@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens that take segments or snapshots away, tried on a copy of the disk, with what a crash meanwhile may leave."""
+"""Opens that are tried on a copy of the disk: what they read, and what a crash may leave while they take files away."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +61,19 @@ def moving_open(state: DiskState, open_log: Callable[[MemoryFileSystem], object]
             left.setdefault(picked_state(image, _oldest, IN_ORDER), step)
             left.setdefault(picked_state(image, _newest, IN_ORDER), step)
     return MovingOpen(changes, left)
+
+
+def reads_of(state: DiskState, open_log: Callable[[MemoryFileSystem], object]) -> list[str]:
+    """Open a log on a copy of the disk; return the path of the file of each read, in order.
+
+    Args:
+        state: of the disk before the open.
+        open_log: opens a log in a copy of the disk.
+    """
+    files = MemoryFileSystem(state)
+    with contextlib.suppress(RaftLogError):
+        open_log(files)
+    return [each.path for each in files.steps if each.operation is Operation.READ]
 
 
 def _moves_files(step: Step) -> bool:

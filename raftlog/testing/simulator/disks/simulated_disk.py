@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.disk_work import nothing
 from raftlog.records.files.file_names import FileKind
 from raftlog.storage.state.quorum_state_store import COPY_NAMES, RESERVE_NAME
 from raftlog.testing.file_system.crash_states import CrashModel, DiskState
@@ -155,24 +156,39 @@ class SimulatedDisk:
         fault = PlannedFault(operation, skip=skip, written_bytes=written, on_strike=lambda: self._struck(kind))
         self.files.faults.append(fault)
 
-    def refuse_once(self, path_end: str, skip: int) -> None:
+    def refuse_once(
+        self,
+        path_end: str,
+        skip: int,
+        operation: Operation | None = None,
+        on_refusal: Callable[[], object] = nothing,
+    ) -> None:
         """Let one operation that needs room find none.
 
         Args:
             path_end: what its path ends with.
             skip: how many such operations succeed before.
+            operation: the kind; None for any.
+            on_refusal: is called as it fails.
         """
 
         def refused() -> None:
             self._counts["disk-full"] += 1
             self._has_struck = True
+            on_refusal()
 
-        self.files.faults.append(PlannedFault(path_end=path_end, skip=skip, is_full=True, on_strike=refused))
+        self.files.faults.append(PlannedFault(operation, path_end=path_end, skip=skip, is_full=True, on_strike=refused))
 
-    def fail_read(self, path_end: str, skip: int) -> None:
-        """Let one read fail; the arguments are those of ``refuse_once``."""
+    def fail_reads(self, path: str, skip: int) -> None:
+        """Let a read of a file fail, and the next one as well: a log repeats that of a segment at once, block by block.
+
+        Args:
+            path: of the file.
+            skip: how many reads of it succeed before.
+        """
         struck = functools.partial(self._struck, "read-error")
-        self.files.faults.append(PlannedFault(Operation.READ, path_end=path_end, skip=skip, on_strike=struck))
+        for _ in range(2):
+            self.files.faults.append(PlannedFault(Operation.READ, path_end=path, skip=skip, on_strike=struck))
 
     def free(self) -> None:
         """Make room on a full disk."""

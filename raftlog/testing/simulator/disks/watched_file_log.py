@@ -62,7 +62,7 @@ class Watched:
         quietly: lets no fault strike in a block.
         truncating_to: the offset of a truncation that may be on the disk already; None if none is under way.
         begin_work: is called as work for the disk begins that an epoch, a segment, a truncation or a deletion needs,
-            with whether it writes the first batch of an epoch.
+            with the first batch of an epoch that it writes, and the epoch, or None.
         spoil: returns what is written of a part of a snapshot that is fetched.
         check_witnessed: checks that what is durable has its epochs in the files that witness them.
     """
@@ -71,7 +71,7 @@ class Watched:
     ledger: Ledger
     quietly: Callable[[], AbstractContextManager[None]]
     truncating_to: int | None = None
-    begin_work: Callable[[bool], object] = nothing
+    begin_work: Callable[[OffsetAndEpoch | None], object] = nothing
     spoil: Spoil = bytes
     check_witnessed: Callable[[], object] = nothing
 
@@ -87,7 +87,8 @@ class WatchedFileLog(FileLog):
         self._watched: Watched | None = None
         self._is_leader = True
         self._is_slow_append_leaders = True
-        self._is_refusable = self._begins_epoch = self._was_refused = False
+        self._is_refusable = self._was_refused = False
+        self._begun: OffsetAndEpoch | None = None
 
     def watch(self, watched: Watched) -> None:
         """Tell a witness from now on."""
@@ -99,7 +100,7 @@ class WatchedFileLog(FileLog):
         if self._is_refusable:
             steps = [attrs.evolve(each, disk=functools.partial(self._noting_refusals, each.disk)) for each in steps]
         if self._watched is not None:
-            self._watched.begin_work(self._begins_epoch)
+            self._watched.begin_work(self._begun)
         return super()._begin(steps, result, **held)
 
     def _noting_refusals(self, disk: Callable[[], T]) -> T:
@@ -127,12 +128,15 @@ class WatchedFileLog(FileLog):
     # Appends
 
     def _append(self, checked: CheckedAppend) -> DiskWork[DiskResult[LogAppendInfo]]:
-        self._begins_epoch = checked.batches[-1].epoch != self._epochs.latest_epoch
+        epoch = checked.batches[-1].epoch
+        if epoch != self._epochs.latest_epoch:
+            first = next(each for each in checked.batches if each.epoch == epoch)
+            self._begun = OffsetAndEpoch(first.base_offset, epoch)
         try:
             with self._refusable():
                 return super()._append(checked)
         finally:
-            self._begins_epoch = False
+            self._begun = None
 
     def _append_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         with self._refusals_noted():

@@ -24,9 +24,10 @@ from raftlog.testing.simulator.applications.checked_machine import MachineKind
 from raftlog.testing.simulator.applications.registers import BUILT_IN
 from raftlog.testing.simulator.choices import ChoiceName
 from raftlog.testing.simulator.fault_plan import FaultPlan
+from raftlog.testing.simulator.operating.settings import CONFIG
 from raftlog.testing.simulator.runs.replay_ranges import fault_in_choice, fault_in_plan
 from raftlog.testing.simulator.runs.schedule import Schedule
-from raftlog.testing.simulator.simulation import CONFIG, SCHEDULE_MS
+from raftlog.testing.simulator.simulation import SCHEDULE_MS
 from raftlog.testing.simulator.violation import ViolationError
 
 _FORMAT: Final = "raftlog-schedule"

@@ -92,7 +92,7 @@ _TABLE: Final = (
     ("happens", 1, "aimed-again aimed-crash aimed-damage aimed-full aimed-part aimed-read"),
     ("happens", 2, "duplicate loss"),
     ("time_ms", 0, "append-interval change-interval crash-interval cut-interval cut-time disk-error-interval"),
-    ("time_ms", 0, "disk-full-time disk-loss-interval misread-interval pause-interval pause-time"),
+    ("time_ms", 0, "deposal disk-full-time disk-loss-interval misread-interval pause-interval pause-time"),
     ("time_ms", 0, "replacement-interval second-crash upgrade-interval"),
     ("time_ms", 1, "down-time listener-delay rotten-batches step-delay sync"),
     ("time_ms", 2, "delay"),
@@ -104,7 +104,7 @@ _TABLE: Final = (
     ("fraction", 2, "even-delay"),
     ("pick", 0, "added command-pick cut-off-alone disk-error-kind disk-lost leader misread-kind removed replaced"),
     ("pick", 0, "victim"),
-    ("pick", 1, "aimed-bit aimed-file aimed-path aimed-place aimed-step"),
+    ("pick", 1, "aimed-bit aimed-file aimed-kind aimed-path aimed-place aimed-step"),
     ("pick", 1, "damage damaged-file down fault-operation misdirected-file"),
 )
 CHOICE_KINDS: Final[Mapping[str, tuple[str, int]]] = {

@@ -2,17 +2,19 @@
 """Shrinking: choices of a schedule become calm, as long as it violates the same invariant.
 
 First all choices but those of one kind, since a crash or a cut alone is often enough; then whole kinds of choices and
-kinds of faults, and then parts of what is left, halved again and again, as in Zeller's ddmin. What the shrunk schedule
-has left is what the violation takes, or nearly so.
+kinds of faults, and then parts of what is left, halved again and again, as in Zeller's ddmin. If several are left then,
+none of them can be left out, but another one, or one at another time, may be enough: each is tried alone, at its first
+occasion. What the shrunk schedule has left is what the violation takes, or nearly so.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from raftlog.testing.simulator.checks.schedule_outcome import ScheduleOutcome
 from raftlog.testing.simulator.choices import ChoiceName
+from raftlog.testing.simulator.runs.replay_ranges import CHOICE_KINDS
 from raftlog.testing.simulator.runs.schedule import SWITCHES, Schedule, replay
 from raftlog.testing.simulator.violation import ViolationError
 
@@ -27,6 +29,13 @@ _CALM_PLANS: Final = (
     {"do_voters_ask_bootstrap": False},
     {"is_cut_one_way": False},
 )
+
+_FAULTS: Final[Mapping[ChoiceName, int | float]] = {
+    ChoiceName(kind, (), 0): 1
+    for kind, (method, replicas) in CHOICE_KINDS.items()
+    if method == "happens" and not replicas
+}
+"""The first of each kind that is about no single replica."""
 
 
 @attrs.frozen
@@ -87,7 +96,14 @@ class _Shrinker:
     def shrink(self) -> None:
         """Shrink as far as possible."""
         self.is_kept(self.best)  # From now on it is known when the violation comes, and others run for as long.
+        whole = self.best
         self._keep_one_kind()
+        self._calm_parts()
+        if self.best.deviation_count > 1 and self._keep_one_choice(whole):
+            self._calm_parts()
+
+    def _calm_parts(self) -> None:
+        """Make kinds of choices and of faults calm, and parts of what is left, until nothing more can be."""
         while True:
             before = self.best
             self._calm_kinds()
@@ -101,6 +117,19 @@ class _Shrinker:
         for names in ((), *sorted(_by(self.best, lambda name: name.kind), key=len)):
             if self.without(self.best.deviations.keys() - set(names)):
                 return
+
+    def _keep_one_choice(self, whole: Schedule) -> bool:
+        """Calm all choices of a schedule but one, which comes at its first occasion; whether one is enough.
+
+        First the faults that are about no single replica are tried, also those that the schedule never came to, and
+        then what it has, the rarest first.
+        """
+        rarest = sorted(_by(whole, lambda name: (name.kind, name.of)), key=len)
+        found = {names[0]._replace(number=0): whole.deviations[names[0]] for names in rarest}
+        for name, value in {**_FAULTS, **found}.items():
+            if self.is_kept(attrs.evolve(whole, deviations={name: value})):
+                return True
+        return False
 
     def _calm_kinds(self) -> None:
         for of_kind in (_by(self.best, lambda name: name.kind), _by(self.best, lambda name: (name.kind, name.of))):

@@ -170,6 +170,18 @@ def test_refusals_are_counted_until_records_are_taken() -> None:
     assert found == [(1, 1), (2, 2), (2, 0), (3, 1), (0, 0), (1, 1)]
 
 
+@pytest.mark.parametrize(("offset", "left"), [(2, 1), (3, 0)])
+def test_a_restart_at_a_later_snapshot_is_as_good_as_records(offset: int, left: int) -> None:
+    """The log goes further than before, so that it takes records again; one that has diverged goes no further."""
+    disks = QuorumDisks(1)
+    ledger = disks.ledgers[1]
+    disks.append((1,), 1, 2)
+    disks.witness.refused(ledger)
+    ledger.snapshots = (OffsetAndEpoch(offset, 1),)
+    disks.witness.restarted(ledger, offset)
+    assert (ledger.refusals, ledger.refused_in_epoch) == (left, left)
+
+
 def test_votes_do_not_change() -> None:
     """A vote is for one candidate in an epoch; to lead is to have voted for oneself."""
     disks = QuorumDisks(3)

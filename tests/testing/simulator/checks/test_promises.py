@@ -437,17 +437,24 @@ def test_only_who_was_asked_answers(
     promises.response_sent(ledger, pairs[2][0], begin_quorum_epoch_response(1, 2, error=119))
 
 
-@pytest.mark.parametrize(("served", "is_right"), [((0, 1), True), ((0, 1, 2), False), ((2,), False), ((3,), True)])
+@pytest.mark.parametrize(
+    ("served", "left_out", "is_right"),
+    [
+        *(((0, 1), 0, True), ((0, 1, 2), 0, False), ((2,), 0, False), ((3,), 0, True)),
+        *(((0, 1, 2), 1, True), ((0, 1, 2), 60, True), ((2, 3), 1, False)),
+    ],
+)
 def test_a_voter_set_is_served_once_it_is_durable(
-    disks: QuorumDisks, promises: PromiseCheck, served: tuple[int, ...], is_right: bool
+    disks: QuorumDisks, promises: PromiseCheck, served: tuple[int, ...], left_out: int, is_right: bool
 ) -> None:
-    """Records before it are served, and those after it are none of this rule."""
+    """Records before it are served, and those after it are none of this rule; nor is a batch that is cut off."""
     store(disks, leader_epoch=1, leader_id=1)
     disks.append((1,), 1, count=4)
     ledger = disks.ledgers[1]
     ledger.voter_sets.append(NamedVoters(2, frozenset([ONE])))
     request = fetch_request(TWO, 1, OffsetAndEpoch(served[0], 1))
-    response = fetch_response(1, 1, records=b"".join(records_at(each, 1, 1) for each in served))
+    records = b"".join(records_at(each, 1, 1) for each in served)
+    response = fetch_response(1, 1, records=records[: len(records) - left_out])
     with contextlib.nullcontext() if is_right else pytest.raises(ViolationError, match="voter-sets-are-held"):
         promises.response_sent(ledger, request, response)
     disks.sync(1)

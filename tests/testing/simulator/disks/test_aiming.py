@@ -3,13 +3,14 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import OutOfSpaceError, StorageError
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.testing.contracts.made_batches import raft_batch
@@ -188,24 +189,62 @@ def test_an_open_is_cut_at_one_of_its_changes() -> None:
     assert aim(ReplayedChoices({}), counts).steps_of_open(MovingOpen([3, 7, 9], {})) is None
 
 
-@pytest.mark.parametrize("begins_epoch", [False, True])
-def test_work_finds_no_room_once(*, begins_epoch: bool) -> None:
+@pytest.mark.parametrize("begun", [None, OffsetAndEpoch(7, 3)])
+def test_work_finds_no_room_once(begun: OffsetAndEpoch | None) -> None:
     """The next write to a segment fails, and the one after it does not; not on a healed disk, or one without errors."""
     disk, counts = SimulatedDisk(1, Counter()), Counter[str]()
     disk.files.make_directory("log-0")
     file = disk.files.open(SEGMENTS[0], create=True)
-    aim(Always(".log"), counts, has_faults=False).begin_work(disk, begins_epoch=begins_epoch)
+    aim(Always(".log"), counts, has_faults=False).begin_work(disk, begun=begun)
     file.append(b"1")
-    aim(Always(".log"), counts).begin_work(disk, begins_epoch=begins_epoch)
+    aim(Always(".log"), counts).begin_work(disk, begun=begun)
     with pytest.raises(OutOfSpaceError):
         file.append(b"2")
     assert disk.has_failed
     assert not disk.has_erred
     file.append(b"3")
     disk.heal()
-    aim(Always(".log"), counts).begin_work(disk, begins_epoch=begins_epoch)
+    aim(Always(".log"), counts).begin_work(disk, begun=begun)
     file.append(b"4")
     assert counts == {"aimed-full": 1}
+
+
+def test_the_first_batch_of_an_epoch_is_written_to_a_segment() -> None:
+    """A sync of the segment before, as it is rolled, finds room, and so does another file."""
+    disk = SimulatedDisk(1, Counter())
+    disk.files.make_directory("log-0")
+    aim(Always()).begin_work(disk, begun=OffsetAndEpoch(7, 3))
+    disk.files.open(POINT, create=True).append(b"end 7")
+    file = disk.files.open(SEGMENTS[0], create=True)
+    file.sync()
+    with pytest.raises(OutOfSpaceError):
+        file.append(b"1")
+
+
+@pytest.mark.parametrize("has_rival", [False, True])
+def test_a_leader_with_a_rival_ends_as_its_first_record_is_refused(*, has_rival: bool) -> None:
+    """Not before, and not if its epoch has no rival; such a record is refused far more often."""
+    asked, ended, shares = list[OffsetAndEpoch](), list[str](), list[float]()
+    begun = OffsetAndEpoch(7, 3)
+
+    class Shares(Always):
+        def happens(self, probability: float, kind: str, *of: int) -> bool:
+            shares.append(probability)
+            return True
+
+    def deposal(each: OffsetAndEpoch) -> Callable[[], object] | None:
+        asked.append(each)
+        return (lambda: ended.append("ended")) if has_rival else None
+
+    disk = SimulatedDisk(1, Counter())
+    disk.files.make_directory("log-0")
+    file = disk.files.open(SEGMENTS[0], create=True)
+    Aim(Shares(), Counter(), 1, has_errors=True, has_misreads=True, deposal=deposal).begin_work(disk, begun=begun)
+    assert (asked, ended) == ([begun], [])
+    assert (shares[0] > 0.5) == has_rival
+    with pytest.raises(OutOfSpaceError):
+        file.append(b"1")
+    assert ended == ["ended"] * has_rival
 
 
 def test_a_part_of_a_snapshot_has_another_bit() -> None:
@@ -219,26 +258,54 @@ def test_a_part_of_a_snapshot_has_another_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted"), [(SNAPSHOTS[0], ".checkpoint"), (SEGMENTS[0], ".log"), (POINT, "recovery-point")]
+    ("path", "wanted"),
+    [
+        (SNAPSHOTS[1], ".checkpoint"),
+        (SEGMENTS[1], ".log"),
+        (POINT, "recovery-point"),
+        (MARK, "flush-mark"),
+        (STATE, "none of these"),
+    ],
 )
-def test_a_read_fails_once(path: str, wanted: str) -> None:
-    """That of such a file; the one after it succeeds, and a healed disk fails no more."""
+def test_a_read_fails_and_is_repeated_in_vain(path: str, wanted: str) -> None:
+    """That of the last file of a kind that an open reads; the third one succeeds, and a healed disk fails no more."""
 
     class Wanting(Always):
         def pick(self, options: Sequence[T], kind: str, *of: int) -> T:
-            return next(each for each in options if isinstance(each, tuple) and each[0].endswith(wanted))
+            if kind == "aimed-kind":
+                return next((each for each in options if str(each).endswith(wanted)), options[-1])
+            return options[0]
 
-        def number(self, start: int, stop: int, kind: str, *of: int, calm: int | None = None) -> int:
-            return start
-
-    disk, counts = SimulatedDisk(1, Counter()), Counter[str]()
+    disk, counts, reads = SimulatedDisk(1, Counter()), Counter[str](), [POINT, MARK, *SNAPSHOTS, *SEGMENTS, STATE]
     disk.files = MemoryFileSystem(disk_of())
-    assert aim(Wanting(), counts).fail_open(disk)
-    disk.files.open_for_reads(STATE).read_at(0, 1)
-    file = disk.files.open_for_reads(path)
-    with pytest.raises(StorageError):
+    assert aim(Wanting(), counts).fail_open(disk, lambda: reads)
+    for other in reads:
+        file = disk.files.open_for_reads(other)
+        for _ in range(2 * (other == path)):
+            with pytest.raises(StorageError):
+                file.read_at(0, 1)
         file.read_at(0, 1)
-    file.read_at(0, 1)
     disk.heal()
-    assert not aim(Wanting(), counts).fail_open(disk)
+    assert not aim(Wanting(), counts).fail_open(disk, lambda: reads)
+    assert not aim(Wanting(), counts, has_faults=False).fail_open(disk, lambda: reads)
     assert counts == {"aimed-read": 1}
+
+
+@given(st.integers(0, 200))
+def test_any_read_of_an_open_may_fail(seed: int) -> None:
+    """A file that it reads thrice fails at one of these reads, and no later one is skipped."""
+    disk, reads = SimulatedDisk(1, Counter()), [SEGMENTS[1]] * 3
+    disk.files = MemoryFileSystem(disk_of())
+
+    class Reading(SeededChoices):
+        def happens(self, probability: float, kind: str, *of: int) -> bool:
+            return True
+
+    assert aim(Reading(random.Random(seed))).fail_open(disk, lambda: reads)
+    file, failed = disk.files.open_for_reads(SEGMENTS[1]), list[int]()
+    for number in range(5):
+        try:
+            file.read_at(0, 1)
+        except StorageError:
+            failed.append(number)
+    assert failed in ([0, 1], [1, 2], [2, 3])

@@ -9,7 +9,7 @@ from raftlog.errors import StorageError
 from raftlog.file_system import replace_file
 from raftlog.testing.file_system.crash_states import DiskState
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
-from raftlog.testing.simulator.disks.moving_opens import moving_open
+from raftlog.testing.simulator.disks.moving_opens import moving_open, reads_of
 
 SEGMENT = "log-0/00000000000000000007.log"
 POINT = "log-0/raftlog-recovery-point"
@@ -56,3 +56,14 @@ def test_what_a_crash_leaves() -> None:
     assert kept in left
     assert moved in left
     assert [str(each).split()[1] for each in found.left.values()] == ["rename", "rename"]
+
+
+def test_what_an_open_reads() -> None:
+    """Each read, in order, also of an open that fails; the disk is as it was."""
+
+    def reading(files: MemoryFileSystem) -> None:
+        for path in (POINT, SEGMENT, POINT):
+            files.open_for_reads(path).read_at(0, 1)
+        _removing_and_failing(files)
+
+    assert reads_of(DISK, reading) == [POINT, SEGMENT, POINT]
