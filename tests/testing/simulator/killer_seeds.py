@@ -175,7 +175,6 @@ KILLERS: Final = (
     Killer("disk-damage-is-found", "R17-unreadable", 60, first=93),
     Killer("quarantine", "R17-unread-mark", 60, first=51),
     Killer("quarantine", "R17-lower-mark", 60, first=50),
-    Killer("durable-records-are-kept", "R17-synced-end", 60, first=27_001_763),
     Killer("snapshot-is-replay", "R28-unverified", 60, first=2),
     Killer("named-snapshots-are-followed", "R18-diverging", 20, first=110927),
 )

@@ -205,8 +205,8 @@ def _called(path: Path) -> Iterator[tuple[str, tuple[str, int]]]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         name, arguments = node.func.attr, node.args
-        if name in {"_after", "after", "_replace_one"} and isinstance(arguments[-1], ast.Constant):
-            yield str(arguments[-1].value), ("pick" if name == "_replace_one" else "time_ms", 0)
+        if name in {"_after", "_replace_one"} and isinstance(arguments[-1], ast.Constant):
+            yield str(arguments[-1].value), ("time_ms" if name == "_after" else "pick", 0)
         elif name in places and len(arguments) > places[name]:
             kind, *of = arguments[places[name] :]
             if isinstance(kind, ast.Constant):
