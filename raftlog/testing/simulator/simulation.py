@@ -60,6 +60,8 @@ LONG_DOWN_MS: Final = 8_000
 """With autopilots, a machine that has crashed may be down for so long, on average: an observer then is promoted."""
 SOON_AGAIN_MS: Final = 300
 """In schedules with aimed faults, a machine whose disk was damaged crashes again so soon, on average."""
+AT_ONCE_MS: Final = 20
+"""There, a leader that is to be deposed crashes so soon, on average: before its first record is fetched again."""
 
 
 def replica_key(replica_id: int, generation: int = 0) -> ReplicaKey:
@@ -106,7 +108,7 @@ class Simulation:
         self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, choices, self._new_directory)
-        self._deposals = Deposals(self.machines, self.history, self._after)
+        self._deposals = Deposals(self.machines, self.history, self._depose)
         self._rules = AutopilotRules(spec_of(plan), self.history, self._voters.voter_keys)
         self._autopilots = Autopilots(self.machines, self.timeline, choices, plan, self._membership, self._rules)
         promises = PromiseCheck(self.witness)
@@ -327,6 +329,10 @@ class Simulation:
             self.injected["lost-batches"] += not self.plan.is_on_files
             if self.timeline.story is not None:
                 self.timeline.story.fault(self.timeline.now_ms, machine.id, f"its disk {words}")
+
+    def _depose(self, machine: Machine) -> None:
+        """Let a leader crash soon."""
+        self._after(AT_ONCE_MS, machine.crash, "deposal")
 
     def may_damage(self, machine: Machine) -> bool:
         """Whether a disk may be damaged, so that the quorum recovers nevertheless; beyond the atlas, any may be."""

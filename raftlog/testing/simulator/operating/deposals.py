@@ -3,7 +3,6 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Final
 
 import attrs
 
@@ -13,9 +12,6 @@ from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.disks.aiming import Deposal
 from raftlog.testing.simulator.machine import Machine
 
-AT_ONCE_MS: Final = 20
-"""So soon, on average, a leader crashes after its first record was refused: before it is fetched again."""
-
 
 @attrs.frozen(eq=False)
 class Deposals:
@@ -24,12 +20,12 @@ class Deposals:
     Attributes:
         machines: by replica.
         history: knows the leaders.
-        after: calls a function after a mean time in ms, drawn as a choice of a kind.
+        crash_soon: crashes a machine after a while.
     """
 
     machines: Mapping[int, Machine]
     history: CommittedHistory
-    after: Callable[[int, Callable[[], None], str], None]
+    crash_soon: Callable[[Machine], None]
 
     def of(self, replica_id: int) -> Deposal:
         """Return how the leaders are deposed that a replica follows."""
@@ -40,7 +36,7 @@ class Deposals:
         ledgers = [each.directory.ledger for each in self.machines.values()]
         if leader is None or leader.key.id == replica_id or not any(_is_rival(each, begun) for each in ledgers):
             return None
-        return lambda: self.after(AT_ONCE_MS, self.machines[leader.key.id].crash, "deposal")
+        return lambda: self.crash_soon(self.machines[leader.key.id])
 
 
 def _is_rival(ledger: Ledger, begun: OffsetAndEpoch) -> bool:
