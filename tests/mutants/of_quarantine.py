@@ -161,7 +161,8 @@ def _of_marks_alone(stored: StoredDurablePoint) -> int | None:
 def _whole_at_the_end(stored: StoredDurablePoint) -> int | None:
     known = stored.recovery_point
     marks = [each for each in stored.marks if known is not None and each.generation == known.generation]
-    return stored.durable_end_offset if marks else known and known.synced_end_offset
+    synced = None if known is None else known.synced_end_offset
+    return stored.durable_end_offset if marks else synced
 
 
 MUTANTS: Final = (

@@ -19,7 +19,7 @@ from tests.tools.console import Outcome, run
 from tests.tools.made_logs import control_batch
 from tests.tools.mirrors.changed_mirror import MIRROR, Entry, log_bytes, rewrite
 from tests.tools.mirrors.faulty.faulty_files import records_in
-from tests.tools.mirrors.on_spark.test_spark_summer import over_all
+from tests.tools.mirrors.on_spark.parts_here import over_all
 from tests.tools.mirrors.planted_clusters import read_by
 from tests.tools.mirrors.test_verify_mirror import with_change, without
 from tests.tools.mirrors.verb_runs import found, of_flow, refused, verified

@@ -4,13 +4,11 @@
 A function that goes over all inputs takes the place of Spark here; everything is pickled, as it is there.
 """
 
-import pickle
 import random
 import struct
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,27 +25,18 @@ from raftlog.tools.mirrors.on_spark.spark_summer import SparkSummer
 from raftlog.tools.mirrors.reading.log_reading import LogReading, SumsRequest, read_log
 from raftlog.tools.mirrors.reading.log_rows import LogRows, LogTransactions, SegmentPlace
 from tests.tools.made_logs import batch, write_log
+from tests.tools.mirrors.on_spark.parts_here import over_all, summer_here, without_spark
 from tests.tools.mirrors.planted_clusters import FAULTS, plant, read_by, rules_by_topic, verified
 
 SEEDS = st.integers(0, 1 << 32)
 PRODUCER = 7
 
 
-def over_all(_spark: object, work: Callable[[Any], Any], tasks: Sequence[Sequence[Any]], _what: str) -> list[Any]:
-    """Do what workers do, here."""
-    return [pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(each))))) for inputs in tasks for each in inputs]
-
-
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], SparkSummer]:
+def here() -> Iterator[Callable[[int], SparkSummer]]:
     """Make summers of parts of a size."""
-    monkeypatch.setattr(spark_summer, "run_on_workers", over_all)
-    return _summer
-
-
-def _summer(part_size: int) -> SparkSummer:
-    none: Any = None
-    return SparkSummer(none, part_size)
+    with without_spark():
+        yield summer_here
 
 
 @pytest.mark.parametrize("part_size", [1 << 40, 4_096, 1])
@@ -124,7 +113,7 @@ def test_parts_make_up_their_log(seed: int) -> None:
         edges = np.array(sorted(chance.sample(range(40), 5)), np.int64)
         offsets = [*range(60), log.end_offset - 1, log.end_offset]
         whole = read_log(SumsRequest(log, edges, wants_holes=True))
-        (parts,) = _summer(chance.choice([1, 200, 1 << 40])).summed([SumsRequest(log, edges, wants_holes=True)])
+        (parts,) = summer_here(chance.choice([1, 200, 1 << 40])).summed([SumsRequest(log, edges, wants_holes=True)])
         assert facts_of(parts, offsets) == facts_of(whole, offsets)
         rows = whole_rows(log)
         bounds = np.array(sorted({*chance.sample(range(60), 8), log.end_offset}), np.int64)
