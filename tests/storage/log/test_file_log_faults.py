@@ -159,14 +159,20 @@ def test_misuse_changes_nothing() -> None:
     assert file_system.contents() == before
 
 
-def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
-    """A batch of a lower epoch, from the next leader, is not damage after a restart."""
+def without_room_for_epoch_five(count: int) -> tuple[FileLog, MemoryFileSystem]:
+    """Return a flushed log of so many records of epoch 4, after the first batch of epoch 5 did not fit."""
     log = open_log(file_system := MemoryFileSystem())
-    fill(log, 2, epoch=4)
+    fill(log, count, epoch=4)
     log.flush()
     file_system.faults.append(Fault(Operation.WRITE, path_end=".log", is_full=True))
     with pytest.raises(OutOfSpaceError):
-        log.append_as_follower(raft_batch(2, 5), 5)
+        log.append_as_follower(raft_batch(count, 5), 5)
+    return log, file_system
+
+
+def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
+    """A batch of a lower epoch, from the next leader, is not damage after a restart."""
+    log, file_system = without_room_for_epoch_five(2)
     assert (log.end_offset.offset, log.last_fetched_epoch) == (2, 4)
     log.append_as_follower(raft_batch(2, 4), 6)
     log.flush()
@@ -176,12 +182,7 @@ def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
 
 def test_an_epoch_whose_batch_did_not_fit_is_taken_back_after_a_truncation() -> None:
     """Both files that witness epochs have those of the batches, although the truncation has dropped no epoch."""
-    log = open_log(file_system := MemoryFileSystem())
-    fill(log, 6, epoch=4)
-    log.flush()
-    file_system.faults.append(Fault(Operation.WRITE, path_end=".log", is_full=True))
-    with pytest.raises(OutOfSpaceError):
-        log.append_as_follower(raft_batch(6, 5), 5)
+    log, file_system = without_room_for_epoch_five(6)
     log.truncate_to_end_offset(OffsetAndEpoch(5, 4))
     for offset in range(5, 9):
         log.append_as_follower(raft_batch(offset, 4), 6)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log that has lost records gets them again from a leader: what of them is on the disk, if a sync has failed.
+"""A log in quarantine fetches its lost records again, and a sync of them fails: which ones are durable.
 
-The bytes of a failed sync are still in the page cache, and the next process reads them: the log then looks whole. What
-it says to be flushed must survive a crash all the same.
+The bytes of a failed sync are still in the page cache, and the next process reads them: the log then looks whole.
+Records that it reports as flushed must survive a crash all the same.
 """
 
 import itertools
@@ -37,14 +37,14 @@ Act = Callable[[FileLog], object]
 
 
 def damaged_at(offset: int) -> MemoryFileSystem:
-    """The disk of a log of eight records that was closed in order, and of which one is damaged."""
+    """The disk of a log of eight records that was closed in order; the record at an offset is damaged."""
     files = write_log(DURABLE)
     flip(files, join(DIRECTORY, f"{offset // 3 * 3:020}.log"), offset % 3 * BATCH_SIZE + BATCH_SIZE - 1)
     return files
 
 
 def lost_from(offset: int) -> MemoryFileSystem:
-    """The disk of the same log, of which all from an offset on is gone."""
+    """The disk of the same log, without the records from an offset on."""
     files = write_log(DURABLE)
     for base_offset in range(offset // 3 * 3, DURABLE, 3):
         cut(files, join(DIRECTORY, f"{base_offset:020}.log"), max(0, offset - base_offset) * BATCH_SIZE)

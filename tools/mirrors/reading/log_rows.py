@@ -203,7 +203,7 @@ class LogTransactions:
         find: searches for them.
 
     Attributes:
-        found: what is known; None before the search.
+        found: the transactions; None until they were searched for.
     """
 
     found: Transactions | None = None

@@ -72,7 +72,7 @@ def test_a_log_that_cannot_be_read_is_told_in_its_turn(reads: Callable[[Read], N
 
 
 def test_an_end_does_not_wait_for_what_is_read(reads: Callable[[Read], None]) -> None:
-    """Who takes no more results, as after an interrupt, goes on at once."""
+    """A caller that takes no more results, as after an interrupt, goes on at once."""
     may_end = threading.Event()
 
     def read(request: Any) -> Any:

@@ -33,7 +33,7 @@ class Searches:
 
 
 def segments_of(log: ConsumerLog, folder: Path, cuts: list[int]) -> list[SegmentPlace]:
-    """The log in files, of which each begins with one of some batches."""
+    """The log as segment files; ``cuts`` choose the batches that begin them."""
     bounds = [*sorted({0, *(cut % len(log.batches) for cut in cuts)}), len(log.batches)]
     found = []
     for first, last in itertools.pairwise(bounds):
