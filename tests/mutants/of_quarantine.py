@@ -19,6 +19,7 @@ POINT: Final = "tests/storage/recovery/test_recovery_point.py"
 RECOVERY: Final = "tests/storage/recovery/test_startup.py"
 QUARANTINE: Final = "tests/storage/recovery/test_startup_quarantine.py"
 SYNCS: Final = "tests/storage/recovery/test_quarantine_syncs.py"
+EPOCHS: Final = "tests/storage/recovery/test_rotten_epochs.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
 
@@ -143,6 +144,10 @@ def _settling_all_the_same(right: Wrong) -> Wrong:
     return _read_segments
 
 
+def _settling(start: Any, epochs: Any, found: Any) -> None:
+    start._settle_epochs(epochs, 0, found, "")
+
+
 def _reporting_no_room(right: Wrong) -> Wrong:
     def set_aside_after(*arguments: Any) -> Any:
         try:
@@ -186,6 +191,20 @@ MUTANTS: Final = (
         "raftlog's own simulator",
         instead_of_property(StoredDurablePoint, "synced_end_offset", _whole_at_the_end),
         (f"{SYNCS}::test_what_was_fetched_again_is_on_the_disk",),
+    ),
+    Mutant(
+        "R17-early-epochs",
+        "batches that are back once the log start is lost have their epochs in both lists",
+        "raftlog's own simulator",
+        missing(startup._Recovery, "_add_early_epochs"),
+        (f"{EPOCHS}::test_epochs_that_a_lost_log_start_brings_back_have_two_witnesses",),
+    ),
+    Mutant(
+        "R17-replaced-epochs",
+        "of a damaged log, epochs that may contradict a batch stay",
+        "raftlog's own simulator",
+        instead(startup._Recovery, "_add_early_epochs", _settling),
+        (f"{EPOCHS}::test_a_checkpoint_that_begins_early_stays_in_a_damaged_log",),
     ),
     Mutant(
         "R17-one-copy",

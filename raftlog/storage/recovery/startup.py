@@ -166,8 +166,10 @@ class _Recovery:
             return self._restarted_log(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
         rewrite_tails(scanned.sound, self._synced_end_offset, stored, scanned.from_disk_offsets)
         self._repair(scanned, quarantine)
-        if quarantine is None:  # Otherwise keep the epochs that contradict a batch for the next open.
+        if quarantine is None:
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
+        elif checkpoint:
+            self._add_early_epochs(scanned.epochs, checkpoint)
         self._file_system.sync_directory(self._directory)
         segments = (*scanned.sound, *scanned.following)
         restore_names(self._file_system, self._directory, stored, segments, snapshot_ids, self._synced_end_offset)
@@ -412,6 +414,21 @@ class _Recovery:
             found = found.truncated_from_end(end_offset)  # Epochs without a batch yet are not an error.
         if found is None or found.entries != entries:
             self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, problem))
+
+    def _add_early_epochs(self, epochs: LeaderEpochs, found: LeaderEpochs) -> None:
+        """Let the checkpoint of a damaged log begin where the log does: earlier, if the recovery point is lost.
+
+        Otherwise only the new recovery point has the epochs of the batches that are back, and one list doubts none.
+        What the checkpoint says stays: it may contradict a batch at the next open.
+        """
+        first = found.entries[0]
+        early = (each for each in epochs.entries if each.start_offset < first.start_offset)
+        extended = LeaderEpochs(each for each in early if each.epoch <= first.epoch).with_epochs(found.entries)
+        if extended != found:
+            checkpoint = LeaderEpochCheckpoint(self._file_system, self._directory)
+            checkpoint.store(extended)
+            detail = f"it began at offset {first.start_offset}, and the log begins at {epochs.entries[0].start_offset}"
+            self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, detail))
 
     def _without_old(
         self, snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, stored: StoredDurablePoint

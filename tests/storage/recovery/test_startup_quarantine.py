@@ -377,24 +377,6 @@ def test_log_start_without_a_snapshot_is_quarantined() -> None:
     assert any(".damaged-" in path for path in file_system.contents())
 
 
-@pytest.mark.parametrize("offset", range(8))
-@pytest.mark.parametrize("bit", [0, 1, 16, 31])
-def test_an_epoch_that_rots_is_damage_though_no_crc_covers_it(offset: int, bit: int) -> None:
-    """A batch whose epoch is neither what the recovery point says nor what the checkpoint says is not served."""
-    file_system = MemoryFileSystem()
-    log = open_log(file_system)
-    fill(log, 4, epoch=2)
-    fill(log, 4, epoch=4)
-    log.close()
-    epoch = (2 if offset < 4 else 4) ^ 1 << bit
-    path, position = segment_path(offset // 3 * 3), offset % 3 * BATCH_SIZE
-    overwrite(file_system, path, position + 12, epoch.to_bytes(4, "big"))
-    log = open_log(file_system)
-    assert log.quarantine is not None
-    assert (log.quarantine.first_bad_offset, log.quarantine.durable_end_offset) == (offset, 8)
-    assert log.last_fetched_epoch == (0 if offset == 0 else 2 if offset <= 4 else 4)
-
-
 def test_appends_by_kafka_are_trusted() -> None:
     """Epochs that the recovery point does not know, and Kafka's checkpoint does, are sound."""
     file_system = write_log(3)

@@ -175,6 +175,7 @@ KILLERS: Final = (
     Killer("disk-damage-is-found", "R17-unreadable", 60, first=93),
     Killer("quarantine", "R17-unread-mark", 60, first=51),
     Killer("quarantine", "R17-lower-mark", 60, first=50),
+    Killer("disk-damage-is-found", "R17-early-epochs", 60, first=30000431),
     Killer("snapshot-is-replay", "R28-unverified", 60, first=2),
     Killer("named-snapshots-are-followed", "R18-diverging", 20, first=110927),
 )

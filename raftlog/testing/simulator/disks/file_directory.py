@@ -39,6 +39,7 @@ from raftlog.testing.simulator.disks.naive_files import (
     durable_end_in,
     is_whole_up_to,
     whole_in,
+    written_end,
 )
 from raftlog.testing.simulator.disks.simulated_disk import SimulatedDisk
 from raftlog.testing.simulator.disks.vote_room import VoteRoom
@@ -160,6 +161,8 @@ class FileDirectory:
         is_forgotten = ledger.is_vote_lost and store.may_vote and not is_damaged
         check(not is_forgotten, "lost-votes-stay-lost", "{} may vote again, with {}", ledger.key, store.state)
         ledger.is_vote_lost, ledger.is_refused = not store.may_vote, False
+        if found.quarantine_end > ledger.furthest_end:  # A write that was cut short may be on the disk as a whole.
+            ledger.furthest_end = max(ledger.furthest_end, written_end(files.state(), ledger.end_offset))
         self._found = found
         self._lost = check_log(self.witness, ledger, found, self._watched.truncating_to, is_damaged=is_damaged)
         self._watched, self._requested = Watched(self.witness, ledger, self.disk.quietly), None

@@ -2,7 +2,7 @@
 """What the files of a directory say without the log: which batches are whole, and what a second open finds to do."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.records.batches.batch import CRC_START
@@ -63,15 +63,32 @@ def _leads_to(data: bytes, batch: StoredBatch) -> bool:
 
 
 def _is_whole_in(data: bytes, batch: StoredBatch) -> bool:
-    wanted = batch.base_offset.to_bytes(_OFFSET_BYTES)
+    whole = _whole_batches_at(data, batch.base_offset)
+    return any((_number(found, _EPOCH), _number(found, _CRC)) == (batch.epoch, batch.crc) for found in whole)
+
+
+def written_end(state: DiskState, end_offset: int) -> int:
+    """Return up to where, exclusive, whole batches follow on an offset, in segments in use and in those set aside."""
+    segments = [data for path, data, _ in state if data and FileKind.LOG.value in path]
+    while found := next((each for data in segments for each in _whole_batches_at(data, end_offset)), None):
+        end_offset += _number(found, _LAST) + 1
+    return end_offset
+
+
+def _whole_batches_at(data: bytes, base_offset: int) -> Iterator[bytes]:
+    """Return the batches of a base offset whose CRC is right, wherever they stand in a segment."""
+    wanted = base_offset.to_bytes(_OFFSET_BYTES)
     start = data.find(wanted)
     while start >= 0:
-        found = data[start : start + LOG_OVERHEAD + int.from_bytes(data[start + _OFFSET_BYTES : start + LOG_OVERHEAD])]
-        names = int.from_bytes(found[_EPOCH]), int.from_bytes(found[_CRC])
-        if names == (batch.epoch, batch.crc) and crc32c(found[CRC_START:]) == batch.crc:
-            return True
+        size_bytes = LOG_OVERHEAD + _number(data, slice(start + _OFFSET_BYTES, start + LOG_OVERHEAD))
+        found = data[start : start + size_bytes]
+        if CRC_START < len(found) == size_bytes and crc32c(found[CRC_START:]) == _number(found, _CRC):
+            yield found
         start = data.find(wanted, start + 1)
-    return False
+
+
+def _number(batch: bytes, place: slice) -> int:
+    return int.from_bytes(batch[place])
 
 
 def durable_end_in(state: DiskState, path: str) -> int | None:

@@ -3,7 +3,7 @@
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from raftlog.log.epochs import LeaderEpochs
@@ -28,6 +28,7 @@ from raftlog.testing.simulator.disks.naive_files import (
     is_whole_up_to,
     kind_of,
     whole_in,
+    written_end,
 )
 from raftlog.testing.simulator.violation import ViolationError
 from tests.quorum.single_replica import replica_key
@@ -72,6 +73,7 @@ def test_all_batches_are_whole() -> None:
 
 
 @given(st.integers(min_value=0), st.integers(0, 7))
+@example(5 * 73 + 8, 0)  # The last batch is then longer than the file.
 def test_a_flipped_bit_makes_one_batch_not_whole(position: int, bit: int) -> None:
     """That one, and no other; a bit of the length or the magic may hide it, or change nothing that a CRC covers."""
     files, ledger = written(6)
@@ -102,6 +104,32 @@ def test_whole_batches_lead_to_a_batch(position: int, bit: int, index: int) -> N
     field = position - _places(files.contents()[path])[at].start
     assert is_led_to == is_later or field < 8 or 12 <= field < 17  # Names, epochs and the magic: no CRC has them.
     assert is_led_to or not is_later
+
+
+@pytest.mark.parametrize("suffix", ["", ".damaged-0"])
+@pytest.mark.parametrize("start", range(13))
+def test_written_batches_follow_on_an_offset(start: int, suffix: str) -> None:
+    """To the end of the last segment, wherever they begin, although segments have other names; none follows the end."""
+    files, _ = written()
+    named = segments(files)
+    state = tuple((path + suffix if path in named else path, data, is_only) for path, data, is_only in files.state())
+    assert written_end(state, start) == 12
+    assert written_end((), start) == start
+
+
+@given(st.integers(0, 11), st.integers(0, 7), st.integers(17, 72))
+def test_written_batches_end_before_a_damaged_one(index: int, bit: int, field: int) -> None:
+    """A flipped bit in the CRC of a batch, or in what it covers, ends them there."""
+    files, _ = written()
+    for path in segments(files):
+        data = bytearray(files.contents()[path])
+        base_offset = int.from_bytes(data[:8])
+        places = _places(bytes(data))
+        if base_offset <= index < base_offset + len(places):
+            at = places[index - base_offset]
+            data[at.start + min(field, len(at) - 1)] ^= 1 << bit
+            state = changed(files, path, bytes(data)).state()
+            assert [written_end(state, start) for start in range(13)] == [*[index] * (index + 1), *[12] * (12 - index)]
 
 
 def _places(data: bytes) -> list[range]:
