@@ -27,6 +27,7 @@ from tests.faults.log_story import (
 from tests.file_logs import install_snapshot, kill, make_snapshot, overwrite
 from tests.unreadable_files import UnreadableFiles
 
+EPOCHS_NAME: Final = "leader-epoch-checkpoint"
 CONFIG: Final = LogConfig(segment_size_bytes=5 * BLOCK_SIZE)
 HISTORY: Final[History] = extended(
     (), leader_batch(1), *[data_batch(1, 1500)] * 20, leader_batch(2), *[data_batch(2, 700)] * 9
@@ -83,18 +84,17 @@ def test_a_block_of_a_segment(*, is_kafkas: bool) -> None:
         assert (again.quarantine, contents(again)) == (None, list(HISTORY))
 
 
-@pytest.mark.parametrize("suffix", ["index", "leader-epoch-checkpoint"])
-def test_a_block_of_a_file_that_follows_from_the_log(suffix: str) -> None:
+def test_a_block_of_an_index() -> None:
     """The file is rebuilt, or not needed: all records are there."""
     source = written()
-    for path, positions in blocks(source, suffix):
+    for path, positions in blocks(source, "index"):
         log = FileLog.open(UnreadableFiles(source, {path: positions}), DIRECTORY, CONFIG)
         assert (log.quarantine, contents(log)) == (None, list(HISTORY))
 
 
-@pytest.mark.parametrize("name", [RECOVERY_POINT_NAME, FLUSH_MARK_NAME])
-def test_a_durable_end_must_be_known(name: str) -> None:
-    """Nobody acts as if either file said nothing: the directory does not open, and nothing is changed."""
+@pytest.mark.parametrize("name", [RECOVERY_POINT_NAME, FLUSH_MARK_NAME, EPOCHS_NAME])
+def test_the_durable_end_and_both_lists_of_epochs_must_be_known(name: str) -> None:
+    """A log does not act as if one of the files said nothing: it does not open, and nothing is changed."""
     source = written()
     for path, positions in blocks(source, name):
         files = UnreadableFiles(source, {path: positions})
@@ -118,6 +118,20 @@ def test_a_mark_that_cannot_be_read_just_now_hides_no_loss() -> None:
     again = FileLog.open(source, DIRECTORY, CONFIG)
     assert again.quarantine is not None
     assert again.quarantine.durable_end_offset == END + 1
+
+
+@pytest.mark.parametrize("name", [RECOVERY_POINT_NAME, EPOCHS_NAME])
+def test_a_list_of_epochs_that_cannot_be_read_just_now_hides_no_wrong_epoch(name: str) -> None:
+    """The epoch of the last batch has rotted, and one of two files that contradict it is not read: the next open is."""
+    source = written()
+    last = max(path for path in source.contents() if path.endswith(".log"))
+    overwrite(source, last, len(source.contents()[last]) - len(HISTORY[-1]) + 12, (3).to_bytes(4))
+    source.faults.append(Fault(Operation.READ, path_end=name))
+    with pytest.raises(StorageError, match=name):
+        FileLog.open(source, DIRECTORY, CONFIG)
+    again = FileLog.open(source, DIRECTORY, CONFIG)
+    assert again.quarantine is not None
+    assert (again.quarantine.first_bad_offset, again.quarantine.durable_end_offset) == (END - 1, END)
 
 
 @pytest.mark.parametrize("start_offset", [0, 14])

@@ -30,6 +30,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, 
 
 RECOVERY: Final = "tests/storage/recovery/test_startup.py"
 DROPPED: Final = "tests/storage/recovery/test_dropped_cache.py"
+UNREADABLE: Final = "tests/faults/test_unreadable_ranges.py"
 QUARANTINE: Final = "tests/storage/recovery/test_startup_quarantine.py"
 SETTLING: Final = "tests/storage/recovery/test_directory_settling.py"
 STATE: Final = "tests/storage/state/test_quorum_state_store.py"
@@ -114,6 +115,16 @@ def _none_where_unreadable(right: Wrong) -> Wrong:
             return ()
 
     return load_marks
+
+
+def _missing_where_unreadable(right: Wrong) -> Wrong:
+    def _epoch_checkpoint(recovery: Any) -> Any:
+        try:
+            return right(recovery)
+        except StorageError as error:
+            return None, str(error)
+
+    return _epoch_checkpoint
 
 
 def _without_report(right: Wrong) -> Wrong:
@@ -264,9 +275,16 @@ MUTANTS: Final = (
         "raftlog's own simulator",
         swapped(recovery_point, "_load_marks", _none_where_unreadable),
         (
-            "tests/faults/test_unreadable_ranges.py::test_a_durable_end_must_be_known",
-            "tests/faults/test_unreadable_ranges.py::test_a_mark_that_cannot_be_read_just_now_hides_no_loss",
+            f"{UNREADABLE}::test_the_durable_end_and_both_lists_of_epochs_must_be_known",
+            f"{UNREADABLE}::test_a_mark_that_cannot_be_read_just_now_hides_no_loss",
         ),
+    ),
+    Mutant(
+        "R17-unread-epochs",
+        "a list of epochs that the disk does not give back may be what contradicts a batch",
+        "raftlog's own simulator",
+        swapped(startup._Recovery, "_epoch_checkpoint", _missing_where_unreadable),
+        (f"{UNREADABLE}::test_a_list_of_epochs_that_cannot_be_read_just_now_hides_no_wrong_epoch",),
     ),
     Mutant(
         "R17-silent",

@@ -394,12 +394,17 @@ class _Recovery:
                 self._note(ActionKind.REMOVED, text, f"the log ends at {end_offset}")
 
     def _epoch_checkpoint(self) -> tuple[LeaderEpochs | None, str]:
-        """Return the epochs of the checkpoint, or None, and the reason to give if it must be rebuilt."""
+        """Return the epochs of the checkpoint, or None, and the reason to give if it must be rebuilt.
+
+        Raises:
+            StorageError: the disk does not give it back. Without it, a wrong epoch would be contradicted by one list
+                only, and believed.
+        """
         try:
             found = LeaderEpochCheckpoint(self._file_system, self._directory).load()
         except MissingFileError:
             return None, "it was missing; harmless"
-        except (DecodeError, StorageError) as error:
+        except DecodeError as error:
             return None, str(error)
         return found, "it differed from the batches; harmless"
 
