@@ -103,6 +103,10 @@ def _as_if_a_later_epoch_were_a_longer_log(right: Wrong) -> Wrong:
     return turn_to_snapshot
 
 
+def _as_if_none_were_fetched(right: Wrong) -> Wrong:
+    return lambda core, role, snapshot_id: right(core, attrs.evolve(role, fetching_snapshot=None), snapshot_id)
+
+
 def _leaving_what_is_stored(right: Wrong) -> Wrong:
     def turn_to_snapshot(core: Any, role: Any, snapshot_id: Any) -> Any:
         is_stored = snapshot_id in core.log.state.snapshot_ids and core.log.end < snapshot_id
@@ -330,6 +334,13 @@ MUTANTS: Final = (
         "found by a property test",
         swapped(fetching_snapshot, "turn_to_snapshot", _as_if_a_later_epoch_were_a_longer_log),
         (f"{CATCHING_UP}::test_a_follower_ends_with_the_log_of_its_leader", FETCHING),
+    ),
+    Mutant(
+        "R18-named-again",
+        "a snapshot that is being fetched is not begun anew as often as it is named",
+        "raftlog's own simulator",
+        swapped(fetching_snapshot, "turn_to_snapshot", _as_if_none_were_fetched),
+        (f"{FETCHING}::test_a_leader_that_is_a_bootstrap_server_names_the_snapshot_once_in_each_pause",),
     ),
     Mutant(
         "R18-stored",

@@ -52,14 +52,21 @@ from raftlog.uuid_text import ZERO_UUID
 def turn_to_snapshot(replica: LocalReplica, role: Follower, snapshot_id: OffsetAndEpoch) -> ResponseOutcome:
     """Begin to fetch the snapshot that a leader has named instead of records.
 
-    As in Kafka, a snapshot that is being fetched is given up for it, and one that is stored already is not fetched. A
+    As in Kafka, another one that is being fetched is given up for it, and one that is stored already is not fetched. A
     snapshot that lacks records that are committed is not followed: this replica halts. But a log that is damaged may
     end below its own last snapshot: it restarts there.
+
+    While the leader is not asked, after a failure, a bootstrap server may be: if that is the leader, it names the
+    snapshot that is being fetched, as fast as it is asked. That brings nothing new, and is followed by a pause.
 
     A leader's log has no later epoch than the snapshot's below the end of that. So a log that ends there, or below it,
     in a later epoch has diverged: it is truncated first.
     """
     if min(snapshot_id.offset, snapshot_id.epoch) < 0:
+        return ResponseOutcome.FAILED
+    fetch = role.fetching_snapshot
+    if fetch is not None and fetch.snapshot_id == snapshot_id and replica.config.pause_after_refusal:
+        note_success(replica, role)
         return ResponseOutcome.FAILED
     replica.abandon_snapshot_fetch()
     role = attrs.evolve(role, fetching_snapshot=None)

@@ -12,7 +12,7 @@ from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchSnapshotRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest
-from raftlog.voters.voter_set import Endpoints
+from raftlog.voters.voter_set import Endpoints, HostPort
 from tests.quorum.fetched_snapshots import snapshot_bytes
 from tests.quorum.messages import CLUSTER, LOCAL, fetch_response, fetch_snapshot_response
 from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
@@ -33,6 +33,7 @@ class FollowerOfTwo(SingleReplica):
         voters: Sequence[int] = (1, 2, 3),
         port: int = 9991,
         config: QuorumConfig | None = None,
+        bootstrap_servers: tuple[HostPort, ...] = (),
     ) -> None:
         self.waiting: deque[LogWork] = deque()
         self.is_slow = False
@@ -42,6 +43,7 @@ class FollowerOfTwo(SingleReplica):
             endpoints=Endpoints.of({LISTENER: ("localhost", port)}),
             listener=LISTENER,
             can_become_voter=can_become_voter,
+            bootstrap_servers=bootstrap_servers,
         )
         stored = QuorumStateData(1, leader_id=2, leader_epoch=2)
         kept = log or log_with([(1, 3)], voter_set_of(map(replica_key, voters)))

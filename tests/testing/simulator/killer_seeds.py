@@ -179,6 +179,7 @@ KILLERS: Final = (
     Killer("durable-records-are-kept", "R17-unread-epochs", 60, first=31000438),
     Killer("snapshot-is-replay", "R28-unverified", 60, first=2),
     Killer("named-snapshots-are-followed", "R18-diverging", 20, first=110927),
+    Killer("named-snapshots-are-followed", "R18-named-again", 20, first=32000005),
 )
 """Each invariant at least once."""
 

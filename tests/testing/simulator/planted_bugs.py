@@ -364,7 +364,7 @@ _OF_CATALOGUE: Final = (
     *("W3-remembered", "K31", "K28-inside", "K29-name", "S-no-return", "W-proven", "K33-read", "R14-roll"),
     *("K31-once", "R18", "K31-behind", "K31-empty", "S-reserve"),
     *("K31-alarm", "K31-hidden", "K31-durable", "K31-inside", "K31-nothing-left"),
-    *("R14-crc", "R17-lower-mark", "R18-diverging", "R28-unverified"),
+    *("R14-crc", "R17-lower-mark", "R18-diverging", "R18-named-again", "R28-unverified"),
     *("K31-hole", "R17-unreadable", "R17-unread-mark", "R17-early-epochs", "R17-unread-epochs"),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
