@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from raftlog import file_system
-from raftlog.errors import OutOfSpaceError
+from raftlog.errors import CorruptFileError, OutOfSpaceError
 from raftlog.quorum import election_states, high_watermark
 from raftlog.records.files import quorum_state
 from raftlog.storage.state import leading, quorum_state_store
@@ -105,6 +105,15 @@ def _voting_all_the_same(right: Wrong) -> Wrong:
     return write
 
 
+def _as_if_damaged(right: Wrong) -> Wrong:
+    def read(loading: Any, *arguments: Any) -> Any:
+        found = right(loading, *arguments)
+        loading.problems = [CorruptFileError(str(each), path=loading._directory) for each in loading.problems]
+        return found
+
+    return read
+
+
 def _whatever_the_log_says(right: Wrong) -> Wrong:
     return lambda *arguments, last_epoch=0, **keywords: right(*arguments, **keywords)
 
@@ -149,6 +158,16 @@ def _one_voter_less(ends: Iterable[int], majority_size: int) -> int | None:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R9-unread",
+        "a state that the disk does not give back just now is not a damaged one",
+        "found by comparison with R17-unread-epochs",
+        swapped(quorum_state_store._Loading, "read", _as_if_damaged),
+        (
+            f"{STATE}::test_a_lost_vote_is_not_forgotten_where_reads_fail",
+            f"{STATE}::test_a_state_that_cannot_be_read_is_not_lost",
+        ),
+    ),
     Mutant(
         "W1-zero",
         "a flipped bit that makes -0 of -1 invents no vote",

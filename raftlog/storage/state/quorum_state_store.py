@@ -163,11 +163,18 @@ def load_quorum_state(
         directory: of the log.
         has_log: whether the log ends above 0, or is in quarantine: such a replica has taken part in elections.
         last_epoch: of the log (``last_fetched_epoch``). A replica stores an epoch before it has a record of it.
+
+    Raises:
+        StorageError: no copy is sound, and the disk does not give one of the files back. What is left says neither
+            whether a vote was lost nor, perhaps, which one was given.
     """
     loading = _Loading(file_system, directory)
     copies = [copy for name in COPY_NAMES if (copy := loading.read(name, read_quorum_state_copy))]
     in_kafkas_file = loading.read(FileKind.QUORUM_STATE.value, _read_state)
     latest = max(copies, key=lambda copy: (copy.state.leader_epoch, copy.sequence), default=None)
+    unread = next((each for each in loading.problems if isinstance(each, StorageError)), None)
+    if latest is None and unread is not None:
+        raise fresh_copy(unread)
     is_lost = latest is not None and latest.is_vote_lost
     if latest is not None and (in_kafkas_file is None or not _is_later(in_kafkas_file, latest.state)):
         is_settled = copies == [latest, latest] and in_kafkas_file == latest.state
@@ -257,7 +264,8 @@ class QuorumStateStore(Owned):
 
         Raises:
             OutOfSpaceError: the files cannot be written, not even with the space of the reserve.
-            StorageError: the files cannot be written. The state that was read must not be used.
+            StorageError: the files cannot be written, and the state that was read must not be used; or they cannot be
+                read, as for ``load_quorum_state``.
         """
         recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
         store = cls(own_view(file_system, directory), directory, recovered)

@@ -384,6 +384,35 @@ def test_a_lost_vote_stays_lost() -> None:
     assert not load_quorum_state(file_system, ".", has_log=True).may_vote
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_lost_vote_is_not_forgotten_where_reads_fail(count: int) -> None:
+    """One copy says so. If the disk gives back none just now, the state is unknown, and nothing is written."""
+    for names in itertools.combinations(FILES, count):
+        file_system = lost(LED)
+        before = file_system.contents()
+        file_system.faults.extend(Fault(Operation.READ, path_end=f"/{name}") for name in names)
+        if {*COPY_NAMES} <= {*names}:
+            with pytest.raises(StorageError, match=COPY_NAMES[0]):
+                QuorumStateStore.open(file_system, ".", has_log=True)
+            assert file_system.contents() == before
+        store = QuorumStateStore.open(file_system, ".", has_log=True)
+        assert (store.state, store.may_vote) == (LED, False)
+
+
+@pytest.mark.parametrize("has_damaged_copies", [False, True])
+def test_a_state_that_cannot_be_read_is_not_lost(*, has_damaged_copies: bool) -> None:
+    """Without a sound copy, as where Kafka alone has run, its file counts, and the next start may read it."""
+    file_system = MemoryFileSystem()
+    put(file_system, "quorum-state", write_quorum_state(VOTED))
+    for name in COPY_NAMES if has_damaged_copies else ():
+        put(file_system, name, b"?")
+    file_system.faults.append(Fault(Operation.READ, path_end="quorum-state"))
+    with pytest.raises(StorageError, match="quorum-state"):
+        load_quorum_state(file_system, ".", has_log=True)
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.origin, found.state, found.may_vote) == (QuorumStateOrigin.KAFKA, VOTED, True)
+
+
 def test_a_replica_that_may_not_vote_does_not() -> None:
     """A vote is refused, in any epoch; what it hears of leaders is written."""
     store = QuorumStateStore.open(lost(LED), ".", has_log=True)
