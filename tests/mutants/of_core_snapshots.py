@@ -20,6 +20,7 @@ from raftlog.storage.log.appendable_log import AppendableLog
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
+PAUSES: Final = "tests/quorum/following/test_pauses_of_snapshot_fetches.py"
 FETCHING: Final = "tests/quorum/following/test_fetching_snapshot.py"
 SERVING: Final = "tests/quorum/leading/test_serving_snapshots.py"
 CREATING: Final = "tests/quorum/snapshots/test_creating.py"
@@ -340,7 +341,7 @@ MUTANTS: Final = (
         "a snapshot that is being fetched is not begun anew as often as it is named",
         "raftlog's own simulator",
         swapped(fetching_snapshot, "turn_to_snapshot", _as_if_none_were_fetched),
-        (f"{FETCHING}::test_a_leader_that_is_a_bootstrap_server_names_the_snapshot_once_in_each_pause",),
+        (f"{PAUSES}::test_a_leader_that_is_a_bootstrap_server_names_the_snapshot_once_in_each_pause",),
     ),
     Mutant(
         "R18-stored",

@@ -26,6 +26,7 @@ REFUSED: Final = "tests/quorum/refusals/test_refused_work.py"
 FULL: Final = "tests/quorum/driving/test_full_disks.py"
 EFFECTS: Final = "tests/quorum/driving/test_carrying_out.py"
 HOLDING: Final = "tests/quorum/leading/test_holding_voters.py"
+PAUSES: Final = "tests/quorum/following/test_pauses_of_snapshot_fetches.py"
 SNAPSHOTS: Final = "tests/quorum/following/test_fetching_snapshot.py"
 LOGS: Final = "tests/storage/log/test_file_log_faults.py::test_no_crash_brings_back_records_without_room"
 
@@ -302,7 +303,7 @@ MUTANTS: Final = (
         "a leader that refuses a part of a snapshot is asked again after a pause",
         "raftlog's own simulator",
         swapped(dispatch, "handle_response", _without_a_pause),
-        (f"{SNAPSHOTS}::test_a_leader_that_has_resigned_is_asked_after_a_pause",),
+        (f"{PAUSES}::test_a_leader_that_has_resigned_is_asked_after_a_pause",),
     ),
     Mutant(
         "R-nothing-left",
