@@ -21,6 +21,7 @@ from raftlog.storage.state.quorum_state_store import (
 from raftlog.uuid_text import ZERO_UUID, uuid_to_text
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
+LOST: Final = "tests/storage/state/test_lost_votes.py"
 STATE: Final = "tests/storage/state/test_quorum_state_store.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
@@ -164,8 +165,8 @@ MUTANTS: Final = (
         "found by comparison with R17-unread-epochs",
         swapped(quorum_state_store._Loading, "read", _as_if_damaged),
         (
-            f"{STATE}::test_a_lost_vote_is_not_forgotten_where_reads_fail",
-            f"{STATE}::test_a_state_that_cannot_be_read_is_not_lost",
+            f"{LOST}::test_a_lost_vote_is_not_forgotten_where_reads_fail",
+            f"{LOST}::test_a_state_that_cannot_be_read_is_not_lost",
         ),
     ),
     Mutant(
@@ -229,7 +230,7 @@ MUTANTS: Final = (
         "a replica that has lost a vote does not forget that",
         "FileQuorumStateStore",
         swapped(QuorumStateStore, "_writing", _forgetting_the_loss),
-        (f"{STATE}::test_a_lost_vote_stays_lost",),
+        (f"{LOST}::test_a_lost_vote_stays_lost",),
     ),
     Mutant(
         "W3-lost",
@@ -257,7 +258,7 @@ MUTANTS: Final = (
         "a replica that has lost a vote does not vote",
         "FileQuorumStateStore",
         swapped(QuorumStateStore, "write", _voting_all_the_same),
-        (f"{STATE}::test_a_replica_that_may_not_vote_does_not",),
+        (f"{LOST}::test_a_replica_that_may_not_vote_does_not",),
     ),
     Mutant(
         "W3-leads",
@@ -271,7 +272,7 @@ MUTANTS: Final = (
         "a state of an epoch below the log's is an old one, and votes are lost",
         "PySyncObj 202",
         swapped(quorum_state_store, "load_quorum_state", _whatever_the_log_says),
-        (f"{STATE}::test_a_state_older_than_the_log_is_stale",),
+        (f"{LOST}::test_a_state_older_than_the_log_is_stale",),
     ),
     Mutant(
         "W3-settled",

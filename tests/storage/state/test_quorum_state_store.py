@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import FencedEpochError, IllegalTransitionError, OutOfSpaceError, StorageError
-from raftlog.file_system import replace_file
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData, write_quorum_state
@@ -28,13 +27,7 @@ from raftlog.testing.crash_points import Promise, enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.golden_files import GOLDEN, golden_id
-
-DIRECTORY_ID = uuid.UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
-FILES = (*COPY_NAMES, "quorum-state")
-UNDECIDED = QuorumStateData(1, leader_epoch=5)
-VOTED = attrs.evolve(UNDECIDED, voted_id=2, voted_directory_id=DIRECTORY_ID)
-LED = attrs.evolve(UNDECIDED, leader_id=3)
-NEXT_EPOCH = QuorumStateData(1, leader_epoch=6, voted_id=1, voted_directory_id=DIRECTORY_ID)
+from tests.storage.state.stored_states import DIRECTORY_ID, FILES, LED, NEXT_EPOCH, UNDECIDED, VOTED, put, stored
 
 states = st.one_of(
     st.builds(
@@ -54,20 +47,6 @@ states = st.one_of(
         current_voters=st.none() | st.lists(st.integers(0, 9), max_size=3).map(tuple),
     ),
 )
-
-
-def stored(*written: QuorumStateData) -> MemoryFileSystem:
-    """Return a directory in which these states were written, one after the other."""
-    file_system = MemoryFileSystem()
-    store = QuorumStateStore.open(file_system, ".", has_log=False)
-    for state in written:
-        store.write(state)
-    return file_system
-
-
-def put(file_system: MemoryFileSystem, name: str, data: bytes) -> None:
-    """Let a file hold these bytes."""
-    replace_file(file_system, f"./{name}", data)
 
 
 @given(states)
@@ -361,97 +340,6 @@ def test_recovered_records_stay() -> None:
 
     enumerate_crashes(scenario, check, start=start)
     assert {UNDECIDED, VOTED} == set(found)
-
-
-def lost(state: QuorumStateData) -> MemoryFileSystem:
-    """Return a directory that has lost its state, and in which this one was written since."""
-    file_system = MemoryFileSystem()
-    QuorumStateStore.open(file_system, ".", has_log=True).write(state)
-    return file_system
-
-
-def test_a_lost_vote_stays_lost() -> None:
-    """No write, no start and no later file of Kafka's lets a replica vote that may have forgotten a vote."""
-    file_system = lost(LED)
-    for state in (attrs.evolve(LED, leader_epoch=6), attrs.evolve(LED, leader_epoch=7)):
-        store = QuorumStateStore.open(file_system, ".", has_log=True)
-        assert (store.recovered.origin, store.may_vote) == (QuorumStateOrigin.COPIES, False)
-        store.write(state)
-    put(file_system, "quorum-state", write_quorum_state(attrs.evolve(VOTED, leader_epoch=8)))
-    found = load_quorum_state(file_system, ".", has_log=True)
-    assert (found.origin, found.may_vote) == (QuorumStateOrigin.KAFKA, False)
-    assert not QuorumStateStore.open(file_system, ".", has_log=True).may_vote
-    assert not load_quorum_state(file_system, ".", has_log=True).may_vote
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_lost_vote_is_not_forgotten_where_reads_fail(count: int) -> None:
-    """One copy says so. If the disk gives back none just now, the state is unknown, and nothing is written."""
-    for names in itertools.combinations(FILES, count):
-        file_system = lost(LED)
-        before = file_system.contents()
-        file_system.faults.extend(Fault(Operation.READ, path_end=f"/{name}") for name in names)
-        if {*COPY_NAMES} <= {*names}:
-            with pytest.raises(StorageError, match=COPY_NAMES[0]):
-                QuorumStateStore.open(file_system, ".", has_log=True)
-            assert file_system.contents() == before
-        store = QuorumStateStore.open(file_system, ".", has_log=True)
-        assert (store.state, store.may_vote) == (LED, False)
-
-
-@pytest.mark.parametrize("has_damaged_copies", [False, True])
-def test_a_state_that_cannot_be_read_is_not_lost(*, has_damaged_copies: bool) -> None:
-    """Without a sound copy, as where Kafka alone has run, its file counts, and the next start may read it."""
-    file_system = MemoryFileSystem()
-    put(file_system, "quorum-state", write_quorum_state(VOTED))
-    for name in COPY_NAMES if has_damaged_copies else ():
-        put(file_system, name, b"?")
-    file_system.faults.append(Fault(Operation.READ, path_end="quorum-state"))
-    with pytest.raises(StorageError, match="quorum-state"):
-        load_quorum_state(file_system, ".", has_log=True)
-    found = load_quorum_state(file_system, ".", has_log=True)
-    assert (found.origin, found.state, found.may_vote) == (QuorumStateOrigin.KAFKA, VOTED, True)
-
-
-def test_a_replica_that_may_not_vote_does_not() -> None:
-    """A vote is refused, in any epoch; what it hears of leaders is written."""
-    store = QuorumStateStore.open(lost(LED), ".", has_log=True)
-    for vote in (attrs.evolve(LED, voted_id=1), NEXT_EPOCH):
-        with pytest.raises(IllegalTransitionError):
-            store.write(vote)
-    store.write(attrs.evolve(LED, leader_epoch=6))
-    assert store.state == attrs.evolve(LED, leader_epoch=6)
-
-
-def test_an_operator_may_accept_the_loss() -> None:
-    """From the next write on the replica votes again, after a start too; without a write nothing has changed."""
-    file_system = lost(LED)
-    QuorumStateStore.open(file_system, ".", has_log=True).accept_loss()
-    store = QuorumStateStore.open(file_system, ".", has_log=True)
-    assert not store.may_vote
-    store.accept_loss()
-    store.write(NEXT_EPOCH)
-    assert QuorumStateStore.open(file_system, ".", has_log=True).may_vote
-    assert load_quorum_state(file_system, ".", has_log=True).state == NEXT_EPOCH
-
-
-@pytest.mark.parametrize("last_epoch", [0, 4, 5, 6, 2**31 - 1])
-@pytest.mark.parametrize("is_kafkas", [False, True])
-def test_a_state_older_than_the_log_is_stale(is_kafkas: bool, last_epoch: int) -> None:
-    """An epoch is noted before there is a record of it: below the log's, votes may be lost, now and at later starts."""
-    file_system = stored(VOTED)
-    if is_kafkas:
-        for name in COPY_NAMES:
-            file_system.remove(name)
-    is_behind = last_epoch > VOTED.leader_epoch
-    store = QuorumStateStore.open(file_system, ".", has_log=True, last_epoch=last_epoch)
-    assert (store.recovered.origin is QuorumStateOrigin.STALE) == is_behind
-    assert (store.state, store.may_vote, store.recovered.may_vote) == (VOTED, not is_behind, not is_behind)
-    again = load_quorum_state(file_system, ".", has_log=True, last_epoch=last_epoch)
-    assert (again.state, again.is_settled, again.may_vote) == (VOTED, True, not is_behind)
-    store.write(attrs.evolve(LED, leader_epoch=2**31 - 1))
-    after = load_quorum_state(file_system, ".", has_log=True, last_epoch=last_epoch)
-    assert (after.origin, after.may_vote) == (QuorumStateOrigin.COPIES, not is_behind)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("quorum-state")), ids=golden_id)
