@@ -154,6 +154,36 @@ def test_a_block_of_a_snapshot(start_offset: int) -> None:
     assert again.start_offset <= start_offset
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["from its start on", "after the last sound batch"])
+def test_a_snapshot_replaces_no_log_that_cannot_be_read(*, is_first: bool) -> None:
+    """What cannot be read may be whole: the log does not open, and all is there once the disk gives it back."""
+    source = written(14 if is_first else 0)
+    if not is_first:
+        with FileLog.open(source, DIRECTORY, CONFIG) as log:
+            make_snapshot(log, END - 1, 2)
+    paths = sorted(path for path in source.contents() if path.endswith(".log"))
+    path = paths[0] if is_first else paths[-1]
+    size = 1 if is_first else len(source.contents()[path])
+    files = UnreadableFiles(source, {path: range(size)})
+    with pytest.raises(StorageError, match=path):
+        FileLog.open(files, DIRECTORY, CONFIG)
+    assert {**files.contents(), **source.contents()} == files.contents()
+    log = FileLog.open(UnreadableFiles(files, {}), DIRECTORY, CONFIG)
+    assert log.quarantine is None
+    assert contents(log) == part(HISTORY, log.start_offset, END)
+    assert log.start_offset == (14 if is_first else 0)
+
+
+def test_an_operator_gives_up_a_segment_that_cannot_be_read() -> None:
+    """Under another name it is lost, so that the log opens, and is in quarantine until it has all again."""
+    source = written(14)
+    path = min(path for path in source.contents() if path.endswith(".log"))
+    source.rename(path, f"{path}.unreadable")
+    log = FileLog.open(source, DIRECTORY, CONFIG)
+    assert log.quarantine is not None
+    assert log.quarantine.durable_end_offset == END
+
+
 def test_a_snapshot_ends_the_quarantine_of_a_log_without_one() -> None:
     """A later one from a leader takes the place of all, and what was there is kept."""
     source = written(14)

@@ -127,6 +127,14 @@ def _missing_where_unreadable(right: Wrong) -> Wrong:
     return _epoch_checkpoint
 
 
+def _whatever_was_read(right: Wrong) -> Wrong:
+    def _restarted_log(recovery: Any, ahead: Any, scanned: Any, *arguments: Any) -> Any:
+        scanned.failure = None
+        return right(recovery, ahead, scanned, *arguments)
+
+    return _restarted_log
+
+
 def _without_report(right: Wrong) -> Wrong:
     def _repair(start: Any, *arguments: Any) -> None:
         right(start, *arguments)
@@ -285,6 +293,13 @@ MUTANTS: Final = (
         "raftlog's own simulator",
         swapped(startup._Recovery, "_epoch_checkpoint", _missing_where_unreadable),
         (f"{UNREADABLE}::test_a_list_of_epochs_that_cannot_be_read_just_now_hides_no_wrong_epoch",),
+    ),
+    Mutant(
+        "R17-unread-log",
+        "a snapshot takes the place of what is lost, not of what cannot be read just now",
+        "raftlog's own simulator",
+        swapped(startup._Recovery, "_restarted_log", _whatever_was_read),
+        (f"{UNREADABLE}::test_a_snapshot_replaces_no_log_that_cannot_be_read",),
     ),
     Mutant(
         "R17-silent",

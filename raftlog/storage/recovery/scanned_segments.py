@@ -6,6 +6,7 @@ Source: LogLoader, LogSegment#recover.
 
 import attrs
 
+from raftlog.errors import StorageError
 from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
@@ -23,6 +24,7 @@ class ScannedSegments:
         sound: the segments up to the problem; the last one may be sound only in part.
         following: the segments after it.
         problem: None if all is sound.
+        failure: of the first read that failed, in any segment; None if the disk has given all bytes back.
         end_offset: of the sound part, exclusive.
         last_epoch: of the sound part.
         epochs: of the sound part.
@@ -37,6 +39,7 @@ class ScannedSegments:
     sound: list[LogSegment] = attrs.field(factory=list)
     following: list[LogSegment] = attrs.field(factory=list)
     problem: Problem | None = None
+    failure: StorageError | None = None
     end_offset: int = 0
     last_epoch: int = 0
     epochs: LeaderEpochs = attrs.field(factory=LeaderEpochs)
@@ -97,6 +100,7 @@ class ScannedSegments:
     def _scan(self, segment: LogSegment, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
         scan = segment.scan(last_epoch, witnesses, self.trusted_end_offset)
         self.from_disk_offsets[segment.base_offset] = scan.from_disk_offset
+        self.failure = self.failure or scan.failure
         return scan
 
     def _note_after(self, end_offset: int | None, epoch: int) -> None:

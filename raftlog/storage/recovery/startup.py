@@ -24,7 +24,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError
+from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError, fresh_copy
 from raftlog.file_system import FileSystem, join, make_durable_directory, remove_if_there
 from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
@@ -192,7 +192,14 @@ class _Recovery:
         stored: StoredDurablePoint,
         quarantine: Quarantine | None,
     ) -> RecoveredLog:
-        """Replace the log by a snapshot that is ahead of it, and return the new log."""
+        """Replace the log by a snapshot that is ahead of it, and return the new log.
+
+        Raises:
+            StorageError: a segment cannot be read. It may be readable next time, and have records above the snapshot
+                that nothing else knows of. Moved to another name, it counts as lost.
+        """
+        if scanned.failure is not None:
+            raise fresh_copy(scanned.failure)
         check_takeover(ahead, snapshot_ids, scanned, start_offset)
         # Make its name durable before anything is removed in its favour: an earlier sync may have failed.
         restore_names(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._synced_end_offset)
@@ -342,6 +349,7 @@ class _Recovery:
             following=[*scanned.sound, *scanned.following],
             sound_end_after=furthest.offset,
             sound_epoch_after=furthest.epoch,
+            failure=scanned.failure,
         )
         empty.sound.append(self._segment(0))
         return empty, Quarantine(0, max(durable_end_offset, furthest.offset), reason, first.path, 0)

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from raftlog.errors import InvariantViolation, StorageError
+from raftlog.errors import InvariantViolation, StorageError, without_frames
 from raftlog.invariants import invariant, present
 from raftlog.offsets import EpochEntry
 from raftlog.records.batches.batch import CONTROL_FLAG
@@ -139,6 +139,7 @@ class SegmentScan:
         sound_epoch_after: the greatest epoch of those batches.
         after: the sound batches after the problem.
         first_gap: byte position from which on some bytes could not be read.
+        failure: of a read, by which some bytes are unknown rather than wrong; None if the disk has given all back.
         from_disk_offset: offset, inclusive, from which on everything was read from the disk rather than the page cache;
             ``sys.maxsize`` if nothing had to be, or the cache could not be dropped.
     """
@@ -155,6 +156,7 @@ class SegmentScan:
     sound_epoch_after: int = -1
     after: FollowingBatches = attrs.field(factory=FollowingBatches)
     first_gap: int = sys.maxsize
+    failure: StorageError | None = None
     from_disk_offset: int = sys.maxsize
 
     def take(self, batches: BatchColumns) -> None:
@@ -278,6 +280,7 @@ def scan_segment(
         if file.drop_cache(in_doubt):
             scan.from_disk_offset = scan.next_offset
         _read(readable, in_doubt, scan, None)
+    scan.failure = scan.failure or readable.failure
     if scan.problem is not None and readable.failure is not None:
         scan.problem = Problem(scan.problem.position, f"{scan.problem.reason}; {readable.failure}", may_be_torn=False)
     return scan
@@ -302,6 +305,7 @@ def _read(readable: ReadableBytes, start: int, scan: SegmentScan, durable_end_of
     except StorageError as error:
         # Bytes that cannot be read are damage, like bytes that are wrong.
         scan.fail(Problem(scan.end_position, str(error), may_be_torn=False))
+        scan.failure = without_frames(error)
     return None
 
 

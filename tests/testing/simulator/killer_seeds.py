@@ -177,6 +177,7 @@ KILLERS: Final = (
     Killer("quarantine", "R17-lower-mark", 60, first=50),
     Killer("disk-damage-is-found", "R17-early-epochs", 60, first=30000431),
     Killer("durable-records-are-kept", "R17-unread-epochs", 60, first=31000438),
+    Killer("failed-reads-lose-nothing", "R17-unread-log", 60, first=33001572),
     Killer("snapshot-is-replay", "R28-unverified", 60, first=2),
     Killer("named-snapshots-are-followed", "R18-diverging", 20, first=110927),
     Killer("named-snapshots-are-followed", "R18-named-again", 20, first=32000005),

@@ -365,7 +365,7 @@ _OF_CATALOGUE: Final = (
     *("K31-once", "R18", "K31-behind", "K31-empty", "S-reserve"),
     *("K31-alarm", "K31-hidden", "K31-durable", "K31-inside", "K31-nothing-left"),
     *("R14-crc", "R17-lower-mark", "R18-diverging", "R18-named-again", "R28-unverified"),
-    *("K31-hole", "R17-unreadable", "R17-unread-mark", "R17-early-epochs", "R17-unread-epochs"),
+    *("K31-hole", "R17-unreadable", "R17-unread-mark", "R17-early-epochs", "R17-unread-epochs", "R17-unread-log"),
 )
 _CATALOGUED: Final = tuple(map(MUTANTS.__getitem__, _OF_CATALOGUE))
 _OF_FRESH: Final = (

@@ -260,8 +260,6 @@ class FileDirectory:
     def _open_after_failure(self) -> int:
         """Open the log while a read fails, end the process at once, and open it again: what was sound is all there.
 
-        But if the first segment could not be read, a snapshot inside of it may have replaced the log, which is told.
-
         Returns how many batches the first of the two opens has lost.
         """
         ledger = self.ledger
@@ -271,12 +269,10 @@ class FileDirectory:
         if not self._is_open:
             self.disk.forget_faults()
             return self._lost
-        found = self._found
-        is_replaced = 0 < found.start_offset == found.end_offset < found.quarantine_end and bool(found.told)
         self.log.end_work()
         self.disk.forget_faults()
         self._reopen()
-        if is_sound and self._is_open and not is_replaced:
+        if is_sound and self._is_open:
             self._check_whole(durable)
         return self._lost
 
