@@ -24,7 +24,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError, fresh_copy
+from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError
 from raftlog.file_system import FileSystem, join, make_durable_directory, remove_if_there
 from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
@@ -198,8 +198,10 @@ class _Recovery:
             StorageError: a segment cannot be read. It may be readable next time, and have records above the snapshot
                 that nothing else knows of. Moved to another name, it counts as lost.
         """
-        if scanned.failure is not None:
-            raise fresh_copy(scanned.failure)
+        unread = scanned.failure
+        if unread is not None:
+            cause = f"{unread.cause}; the snapshot {ahead} would take the place of what may be readable next time"
+            raise StorageError(unread.path, unread.operation, cause)
         check_takeover(ahead, snapshot_ids, scanned, start_offset)
         # Make its name durable before anything is removed in its favour: an earlier sync may have failed.
         restore_names(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._synced_end_offset)
