@@ -4,7 +4,6 @@
 import os
 import signal
 import subprocess
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 import attrs
 
 from raftlog.records.files.property_files import read_meta_properties
+from raftlog.storage.state.log_directory import random_directory_id
 from raftlog.uuid_text import uuid_to_text
 from tests.hang_limit import HANG_S
 from tests.kafka.controller import NEWEST_RELEASE, held_port, install_server, looks
@@ -98,14 +98,14 @@ class LiveQuorum:
 
     def __attrs_post_init__(self) -> None:
         self._ports = {node: held_port() for node in (*self.controllers, BROKER)}
-        self._directory_ids = {node: uuid_to_text(uuid.uuid4()) for node in self.controllers}
+        self._directory_ids = {node: uuid_to_text(random_directory_id()) for node in self.controllers}
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Format and start all nodes; kill them when the block ends."""
         self.path.mkdir()
         self.work.mkdir()
-        cluster_id = uuid_to_text(uuid.uuid4())
+        cluster_id = uuid_to_text(random_directory_id())
         for node in (*self.controllers, BROKER):
             self._format(node, cluster_id)
         try:
