@@ -50,15 +50,15 @@ def is_whole_up_to(state: DiskState, batch: StoredBatch) -> bool:
 def _leads_to(data: bytes, batch: StoredBatch) -> bool:
     position, epoch, next_offset = 0, 0, int.from_bytes(data[:_OFFSET_BYTES])
     while position + LOG_OVERHEAD < len(data):
-        size_bytes = LOG_OVERHEAD + int.from_bytes(data[position + _OFFSET_BYTES : position + LOG_OVERHEAD])
-        found = data[position : position + size_bytes]
-        offset, its_epoch = int.from_bytes(found[:_OFFSET_BYTES]), int.from_bytes(found[_EPOCH])
-        is_next = offset == next_offset and epoch <= its_epoch <= batch.epoch
-        if not is_next or len(found) <= CRC_START or crc32c(found[CRC_START:]) != int.from_bytes(found[_CRC]):
+        found = _whole_batch_at(data, position)
+        if found is None:
+            return False
+        offset, its_epoch = int.from_bytes(found[:_OFFSET_BYTES]), _number(found, _EPOCH)
+        if offset != next_offset or not epoch <= its_epoch <= batch.epoch:
             return False
         if offset == batch.base_offset:
             return True
-        position, epoch, next_offset = position + size_bytes, its_epoch, offset + int.from_bytes(found[_LAST]) + 1
+        position, epoch, next_offset = position + len(found), its_epoch, offset + _number(found, _LAST) + 1
     return False
 
 
@@ -80,11 +80,18 @@ def _whole_batches_at(data: bytes, base_offset: int) -> Iterator[bytes]:
     wanted = base_offset.to_bytes(_OFFSET_BYTES)
     start = data.find(wanted)
     while start >= 0:
-        size_bytes = LOG_OVERHEAD + _number(data, slice(start + _OFFSET_BYTES, start + LOG_OVERHEAD))
-        found = data[start : start + size_bytes]
-        if CRC_START < len(found) == size_bytes and crc32c(found[CRC_START:]) == _number(found, _CRC):
+        found = _whole_batch_at(data, start)
+        if found is not None:
             yield found
         start = data.find(wanted, start + 1)
+
+
+def _whole_batch_at(data: bytes, position: int) -> bytes | None:
+    """Return the batch at a position of a segment, or None if its CRC is wrong or the segment ends before it does."""
+    size_bytes = LOG_OVERHEAD + _number(data, slice(position + _OFFSET_BYTES, position + LOG_OVERHEAD))
+    found = data[position : position + size_bytes]
+    is_whole = CRC_START < len(found) == size_bytes and crc32c(found[CRC_START:]) == _number(found, _CRC)
+    return found if is_whole else None
 
 
 def _number(batch: bytes, place: slice) -> int:

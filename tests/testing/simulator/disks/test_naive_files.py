@@ -89,6 +89,7 @@ def test_a_flipped_bit_makes_one_batch_not_whole(position: int, bit: int) -> Non
 
 
 @given(st.integers(min_value=0), st.integers(0, 7), st.integers(0, 5))
+@example(5 * 73 + 8, 0, 5)
 def test_whole_batches_lead_to_a_batch(position: int, bit: int, index: int) -> None:
     """Those of its segment, up to it: a flipped bit in one of them is found, and in no later one."""
     files, ledger = written(6)
