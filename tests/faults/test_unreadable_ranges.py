@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from raftlog.errors import StorageError
+from raftlog.records.files.file_names import FileKind
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.reading.readable_bytes import BLOCK_SIZE
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
@@ -27,7 +28,7 @@ from tests.faults.log_story import (
 from tests.file_logs import install_snapshot, kill, make_snapshot, overwrite
 from tests.unreadable_files import UnreadableFiles
 
-EPOCHS_NAME: Final = "leader-epoch-checkpoint"
+EPOCHS_NAME: Final = FileKind.LEADER_EPOCH_CHECKPOINT.value
 CONFIG: Final = LogConfig(segment_size_bytes=5 * BLOCK_SIZE)
 HISTORY: Final[History] = extended(
     (), leader_batch(1), *[data_batch(1, 1500)] * 20, leader_batch(2), *[data_batch(2, 700)] * 9

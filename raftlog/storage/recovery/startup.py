@@ -131,6 +131,7 @@ class _Recovery:
         self._directory: Final = directory
         self._index_limits: Final = index_limits
         self._snapshots: Final = SnapshotDirectory(file_system, directory)
+        self._checkpoint: Final = LeaderEpochCheckpoint(file_system, directory)
         self._actions: list[RecoveryAction] = []
         self._opened: list[LogSegment] = []
         self._known_end_offset = 0
@@ -411,7 +412,7 @@ class _Recovery:
                 only, and believed.
         """
         try:
-            found = LeaderEpochCheckpoint(self._file_system, self._directory).load()
+            found = self._checkpoint.load()
         except MissingFileError:
             return None, "it was missing; harmless"
         except DecodeError as error:
@@ -423,12 +424,11 @@ class _Recovery:
         entries = epochs.entries
         if entries == (() if found is None else found.entries):
             return
-        checkpoint = LeaderEpochCheckpoint(self._file_system, self._directory)
-        checkpoint.store(epochs)
+        self._checkpoint.store(epochs)
         if found is not None:
             found = found.truncated_from_end(end_offset)  # Epochs without a batch yet are not an error.
         if found is None or found.entries != entries:
-            self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, problem))
+            self._actions.append(RecoveryAction(ActionKind.REBUILT, self._checkpoint.path, problem))
 
     def _add_early_epochs(self, epochs: LeaderEpochs, found: LeaderEpochs) -> None:
         """Let the checkpoint of a damaged log begin where the log does: earlier, if the recovery point is lost.
@@ -440,10 +440,9 @@ class _Recovery:
         early = (each for each in epochs.entries if each.start_offset < first.start_offset)
         extended = LeaderEpochs(each for each in early if each.epoch <= first.epoch).with_epochs(found.entries)
         if extended != found:
-            checkpoint = LeaderEpochCheckpoint(self._file_system, self._directory)
-            checkpoint.store(extended)
+            self._checkpoint.store(extended)
             detail = f"it began at offset {first.start_offset}, and the log begins at {epochs.entries[0].start_offset}"
-            self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, detail))
+            self._actions.append(RecoveryAction(ActionKind.REBUILT, self._checkpoint.path, detail))
 
     def _without_old(
         self, snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, stored: StoredDurablePoint

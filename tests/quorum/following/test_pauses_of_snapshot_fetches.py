@@ -11,14 +11,21 @@ from raftlog.voters.voter_set import HostPort
 from tests.quorum.following.followers import DATA, SNAPSHOT, FollowerOfTwo
 
 CONFIG = QuorumConfig()
+LEADER = HostPort("localhost", 9992)
+
+
+def refused(config: QuorumConfig = CONFIG, bootstrap_servers: tuple[HostPort, ...] = ()) -> FollowerOfTwo:
+    """Return a follower that has 100 bytes of the snapshot, as the leader refuses the next ones."""
+    core = FollowerOfTwo(config=config, bootstrap_servers=bootstrap_servers)
+    core.name()
+    core.send_chunk(0, DATA[:100])
+    core.send_chunk(0, b"", error=ErrorCode.BROKER_NOT_AVAILABLE)
+    return core
 
 
 def test_errors_of_the_leader_keep_what_was_fetched() -> None:
     """An error that is not about the snapshot delays the fetch, and no more."""
-    core = FollowerOfTwo()
-    core.name()
-    core.send_chunk(0, DATA[:100])
-    core.send_chunk(0, b"", error=ErrorCode.BROKER_NOT_AVAILABLE)
+    core = refused()
     core.sleep(CONFIG.retry_backoff_ms)
     assert core.asked_position == 100
 
@@ -39,10 +46,7 @@ def test_a_leader_that_has_resigned_is_asked_after_a_pause(*, does_pause: bool) 
 def test_a_leader_that_is_a_bootstrap_server_names_the_snapshot_once_in_each_pause(*, does_pause: bool) -> None:
     """While it is not asked as a leader, and the fetch goes on after that where it was; in Kafka it begins anew."""
     config = QuorumConfig(pause_after_refusal=does_pause)
-    core = FollowerOfTwo(config=config, bootstrap_servers=(HostPort("localhost", 9992),))
-    core.name()
-    core.send_chunk(0, DATA[:100])
-    core.send_chunk(0, b"", error=ErrorCode.BROKER_NOT_AVAILABLE)
+    core = refused(config, (LEADER,))
     assert (core.asked_offset, core.requests[-1].destination.id) == (3, -2)
     count = len(core.requests)
     core.name()
@@ -55,10 +59,7 @@ def test_a_leader_that_is_a_bootstrap_server_names_the_snapshot_once_in_each_pau
 
 def test_another_snapshot_takes_the_place_of_the_one_that_is_being_fetched() -> None:
     """A leader has written a later one meanwhile, and names it where it is asked as a bootstrap server."""
-    core = FollowerOfTwo(bootstrap_servers=(HostPort("localhost", 9992),))
-    core.name()
-    core.send_chunk(0, DATA[:100])
-    core.send_chunk(0, b"", error=ErrorCode.BROKER_NOT_AVAILABLE)
+    core = refused(bootstrap_servers=(LEADER,))
     later = OffsetAndEpoch(SNAPSHOT.offset + 1, SNAPSHOT.epoch)
     core.name(later)
     core.name(later)
