@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wrong treatment of failures that a replica outlives: full disks, missing codecs, replaced disks, lost records."""
 
+import struct
 from typing import Any, Final
 
 import attrs
@@ -122,6 +123,16 @@ def _as_soon_as_it_is_written(leadership: Any, log: Any) -> int:
 
 
 def _with_all_that_was_read(leadership: Any, log: Any, records: Any) -> Any:
+    return records
+
+
+def _as_if_batches_were_whole(leadership: Any, log: Any, records: Any) -> Any:
+    position = 0
+    while holding_voters.is_holding(leadership, log) and position < len(records):
+        base_offset, length = struct.unpack_from(">qi", records, position)
+        if base_offset >= log.flushed_offset:
+            return records[:position]
+        position += 12 + length
     return records
 
 
@@ -255,6 +266,13 @@ MUTANTS: Final = (
         "DECISIONS.md 66",
         instead(holding_voters, "servable_records", _with_all_that_was_read),
         (f"{HOLDING}::test_records_before_a_voter_set_are_served",),
+    ),
+    Mutant(
+        "R-two-to-one-torn",
+        "of what was read before a voter set the last batch may be cut off",
+        "DECISIONS.md 66",
+        instead(holding_voters, "servable_records", _as_if_batches_were_whole),
+        (f"{HOLDING}::test_a_read_may_end_within_any_batch",),
     ),
     Mutant(
         "R-two-to-one-parked",

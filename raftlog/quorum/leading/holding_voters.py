@@ -8,13 +8,10 @@ two voters to one, that would stop the quorum for ever, if the leader loses the 
 Source: KafkaRaftClient#maybeAppendBatches, which flushes all records before any is served. DECISIONS.md 66.
 """
 
-import struct
-from typing import Final
-
+from raftlog.errors import DecodeError
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.seam.log_view import LogView
-
-_OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
+from raftlog.records.batches.batch import read_batch
 
 
 def servable_end_offset(leadership: Leadership, log: LogView) -> int:
@@ -28,22 +25,28 @@ def has_more_to_serve(leadership: Leadership, before: LogView, now: LogView) -> 
 
 
 def servable_records(leadership: Leadership, log: LogView, records: bytes | memoryview) -> bytes | memoryview:
-    """Return whole batches that were read, without those that may not be served yet.
+    """Return what was read, without what may not be served yet.
+
+    While a voter set is held back, only whole batches are served: of one that is cut off it may be unknown where it is.
 
     Args:
         leadership: of this replica.
         log: as it is now.
-        records: read at any time since the leadership began, so perhaps beyond the log end that is known.
+        records: batches, of which the last may be cut off. They may have been read at any time since the leadership
+            began, so perhaps beyond the log end that is known.
     """
     if not is_holding(leadership, log):
         return records
-    position = 0
-    while position < len(records):
-        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(records, position)
-        if base_offset >= log.flushed_offset:
-            return records[:position]
-        position += _OFFSET_AND_LENGTH.size + length
-    return records
+    end = 0
+    while end < len(records):
+        try:
+            batch, next_position = read_batch(records, end)
+        except DecodeError:
+            break
+        if batch.base_offset >= log.flushed_offset:
+            break
+        end = next_position
+    return records[:end]
 
 
 def is_holding(leadership: Leadership, log: LogView) -> bool:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No replica learns of a voter set before the leader's disk has it."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,23 +59,43 @@ def test_records_before_a_voter_set_are_served() -> None:
     assert len(rest) > len(first)
 
 
-def test_a_read_that_finds_more_than_was_known_is_cut() -> None:
-    """The disk reads later than it was asked to, and finds the voter set that was written meanwhile."""
+def answer_to_a_late_read(cut: int) -> tuple[list[bytes], bytes]:
+    """Return the batches that a late read finds, the last of which is a new voter set, and what of them is served.
+
+    Args:
+        cut: how many bytes of the batches the read leaves out at the end.
+    """
     core = fenced_leader((1, 2, 3), ReadLog)
     core.append(b"a")
+    core.sleep(LINGER_MS)
+    core.append(b"b")
     core.sleep(LINGER_MS)
     assert fetch(core, replica_key(2), OffsetAndEpoch(LOG_END, 3)) == []
     (read,) = core.held
     assert isinstance(read, ReadLog)
     core.held, core.slow = (), FlushLog
     ask(core, remove_voter_request(replica_key(3)))
-    found = b"".join(bytes(each.buffer) for each in core.log.batches(LOG_END, Isolation.UNCOMMITTED))
-    core.raft.log_read(read.number, found)
+    found = [bytes(each.buffer) for each in core.log.batches(LOG_END, Isolation.UNCOMMITTED)]
+    core.raft.log_read(read.number, b"".join(found)[: -cut or None])
     core.settle()
     (answer,) = answers(core)
-    records = bytes(answer.records or b"")
-    assert 0 < len(records) < len(found)
-    assert found.startswith(records)
+    return found, bytes(answer.records or b"")
+
+
+def test_a_read_that_finds_more_than_was_known_is_cut() -> None:
+    """The disk reads later than it was asked to, and finds the voter set that was written meanwhile."""
+    found, records = answer_to_a_late_read(cut=0)
+    assert records == b"".join(found[:-1])
+    assert len(found) == 3
+
+
+def test_a_read_may_end_within_any_batch() -> None:
+    """Of records that are cut off anywhere, because of the size that was asked for, the whole batches are served."""
+    found, _ = answer_to_a_late_read(cut=0)
+    size = sum(map(len, found))
+    for cut in range(1, size):
+        whole = [each for each in itertools.accumulate(found[:-1]) if len(each) <= size - cut]
+        assert answer_to_a_late_read(cut) == (found, whole[-1] if whole else b""), cut
 
 
 @given(st.integers(0, 4), st.integers(1, 3))
