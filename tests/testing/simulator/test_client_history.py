@@ -17,6 +17,7 @@ from raftlog.testing.simulator.client_history import ClientHistory
 from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.runs.schedule import Token, run_seed
 from raftlog.testing.simulator.simulation import Simulation
+from tests.testing.simulator.known_schedules import outcome_of
 
 
 @functools.cache
@@ -36,7 +37,7 @@ def recorded(seed: int) -> tuple[Simulation, ClientHistory, ScheduleOutcome]:
 def test_a_history(seed: int) -> None:
     """In memory and on files: all events are the same as without it, and it has each append and read once, in order."""
     simulation, history, outcome = recorded(seed)
-    assert outcome == run_seed(Token(seed))
+    assert outcome == outcome_of(seed)
     assert simulation.plan.is_on_files == (seed == 2)
     calls = [each.called.calls for each in history.appends] + [each.called.calls for each in history.reads]
     assert sorted(calls) == list(range(1, len(calls) + 1))

@@ -25,7 +25,7 @@ from tests.testing.simulator.kill_by_seeds import (
     judge_by_seeds,
     main,
 )
-from tests.testing.simulator.run import run_seed
+from tests.testing.simulator.known_schedules import outcome_of
 
 SLIP = ViolationError("no-error", "Traceback\n  File\nTypeError: too many\n")
 FOUND = ViolationError("log-matching", "two pasts")
@@ -85,7 +85,7 @@ def test_a_start_that_finds_nothing_is_worse_than_all_that_do() -> None:
 def test_survivors_are_printed_at_the_end(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """Each mutant is alone in a process of its own; the exit code tells whether one has survived."""
     planted: list[str] = []
-    sound = attrs.evolve(run_seed(0), violation=None)
+    sound = attrs.evolve(outcome_of(0), violation=None)
     found = attrs.evolve(sound, violation=FOUND)
     monkeypatch.setattr(kill_by_seeds, "run_seed", lambda *_: found if planted == ["found"] else sound)
     monkeypatch.setattr("os.nice", lambda _: 0)

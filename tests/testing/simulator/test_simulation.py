@@ -18,9 +18,9 @@ from tests.checkout import ROOT
 from tests.mutants.planting import Mutant
 from tests.testing.simulator import determinism, run
 from tests.testing.simulator.killer_seeds import KILLERS, Killer, run_killer
+from tests.testing.simulator.known_schedules import outcome_of
 from tests.testing.simulator.many_schedules import outcomes
 from tests.testing.simulator.planted_bugs import BUGS
-from tests.testing.simulator.run import run_seed
 
 SCHEDULES, OF_A_PART = 500, 50
 """How many are run before a change lands, and how many by one test: one of all is ended as a hang on a slow machine."""
@@ -29,17 +29,17 @@ SCHEDULES, OF_A_PART = 500, 50
 def test_some_schedules() -> None:
     """No invariant is violated, and the quorum recovers after each schedule."""
     totals = Totals()
-    for token, outcome in outcomes(range(8), 1, schedule.run_seed):
+    for token, outcome in outcomes(range(5), 1, schedule.run_seed):
         totals.add(token, outcome)
     assert totals.violations == {}
-    assert totals.counting >= 6
+    assert totals.counting >= 4
 
 
 @pytest.mark.slow
 def test_seeds_are_replayed_exactly() -> None:
     """Other processes, with other hashes of texts, do the same in whole schedules; some are on files."""
-    seeds = range(6)
-    assert 1 <= sum(plan_of(Token(each)).is_on_files for each in seeds) <= 5
+    seeds = range(1, 4)
+    assert 1 <= sum(plan_of(Token(each)).is_on_files for each in seeds) <= 2
     assert list(determinism.differing_processes(seeds)) == []
 
 
@@ -74,14 +74,14 @@ def test_a_difference_between_storages_is_found(monkeypatch: pytest.MonkeyPatch)
 
 def test_seeds_differ() -> None:
     """Another seed is another schedule."""
-    assert len({run_seed(each).trace for each in range(3)}) == 3
+    assert len({outcome_of(each).trace for each in range(3)}) == 3
 
 
 def test_a_violation_is_printed_with_its_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command that replays the seed is printed, and the exit code is 1; without a violation it is 0."""
-    monkeypatch.setattr(run, "run_seed", lambda seed: run_seed(seed) if seed else broken())
+    monkeypatch.setattr(run, "run_seed", lambda seed: outcome_of(seed) if seed else broken())
     assert run.main(["--seeds", "0..2", "--processes", "1"]) == 1
     printed = capsys.readouterr().out
     assert "python -m tests.testing.simulator.run --seeds 0..1 --processes 1" in printed
@@ -92,7 +92,7 @@ def test_a_violation_is_printed_with_its_command(
 def broken() -> ScheduleOutcome:
     """Return the outcome of a schedule with a violation."""
     violation = ViolationError("test", "something is wrong")
-    return attrs.evolve(run_seed(0), violation=violation)
+    return attrs.evolve(outcome_of(0), violation=violation)
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_planted_bug_that_falls_over_by_itself(
 ) -> None:
     """It has shown nothing, whichever invariant is asked for: the exit code is 2, and the error is printed."""
     violation = ViolationError("no-error", f"Traceback\n  File\n{error}\n")
-    monkeypatch.setattr(run, "run_seed", lambda _: attrs.evolve(run_seed(0), violation=violation))
+    monkeypatch.setattr(run, "run_seed", lambda _: attrs.evolve(outcome_of(0), violation=violation))
     monkeypatch.setitem(BUGS, "none", Mutant("none", "", "", lambda: None, ()))
     arguments = ["--seeds", "0", "--processes", "1", "--plant", "none", "--until", "no-error"]
     assert run.main(arguments) == exit_code

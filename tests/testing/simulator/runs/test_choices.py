@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.testing.simulator.choices import ChoiceName, ChosenDraws, RecordedChoices, ReplayedChoices, SeededChoices
-from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, replay, run_seed
+from raftlog.testing.simulator.runs.schedule import Schedule, Token, plan_of, replay
+from tests.testing.simulator.known_schedules import outcome_of, recorded
 
 ASKED = st.lists(
     st.tuples(
@@ -115,8 +116,8 @@ def test_draws_of_a_replica(timeout_ms: int) -> None:
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_a_schedule_is_recorded_and_replayed_exactly(seed: int) -> None:
     """Event by event: by its seed, while it is recorded, and by its choices."""
-    schedule, outcome = record(Token(seed))
-    assert outcome == run_seed(Token(seed))
+    schedule, outcome = recorded(seed)
+    assert outcome == outcome_of(seed)
     used, replayed = replay(schedule)
     assert replayed == outcome
     assert used == schedule
@@ -125,7 +126,7 @@ def test_a_schedule_is_recorded_and_replayed_exactly(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_without_choices_nothing_goes_wrong(seed: int) -> None:
     """A run of calm choices has one leader, loses nothing, crashes never, and all clients get answers."""
-    plan = record(Token(seed))[0].plan
+    plan = plan_of(Token(seed))
     _, outcome = replay(Schedule(attrs.evolve(plan, upgrade_ms=0)))
     assert outcome.violation is None
     assert (outcome.leaders, outcome.lost, outcome.crashes, outcome.unknown) == (1, 0, 0, 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options and tokens of schedules: each value does what it says, and names that are none are refused."""
 
+import functools
 import random
 from collections import Counter
 
@@ -13,13 +14,13 @@ from raftlog.errors import OptionError
 from raftlog.testing.simulator.disks.file_directory import CRASH_FAULTS
 from raftlog.testing.simulator.disks.simulated_disk import ERRORS, MISREADS
 from raftlog.testing.simulator.fault_plan import AIMED_SHARE, FaultPlan, Storage, draw_fault_plan, with_disks
-from raftlog.testing.simulator.runs import schedule
 from raftlog.testing.simulator.runs.campaign import FAULTS, MARKS, Totals
 from raftlog.testing.simulator.runs.schedule import (
     SWITCHES,
     Schedule,
     ScheduleOptions,
     Token,
+    plan_of,
     replay,
     run_seed,
 )
@@ -90,13 +91,6 @@ def test_storage(storage: Storage) -> None:
             assert plan == drawn
 
 
-def plan_of(token: Token) -> FaultPlan:
-    """Return the plan of a schedule."""
-    found: list[FaultPlan] = []
-    run_seed(token, lambda simulation: found.append(simulation.plan), end_ms=0)
-    return found[0]
-
-
 @given(st.integers(0, 10**6), st.sampled_from(list(SWITCHES)))
 def test_a_switch_switches_one_kind_of_faults_off(seed: int, name: str) -> None:
     """The rest of the plan stays as it was drawn."""
@@ -123,9 +117,12 @@ def test_the_end_of_a_run(end_ms: int) -> None:
     assert (outcome.ended_ms, outcome.healed_ms) == (end_ms, 0)
 
 
+some_seconds = functools.partial(run_seed, end_ms=20_000)
+
+
 def test_outcomes_do_not_depend_on_processes() -> None:
     """Nor does their order."""
-    alone, together = (list(outcomes(range(3, 6), processes, run_seed)) for processes in (1, 2))
+    alone, together = (list(outcomes(range(3, 6), processes, some_seconds)) for processes in (1, 2))
     assert alone == together
     assert [token.seed for token, _ in alone] == list(range(3, 6))
 
@@ -175,14 +172,14 @@ def test_every_fault_is_counted_under_a_known_name() -> None:
 def test_schedules_crash_at_fetched_snapshots() -> None:
     """A quarter of them may, and all with aimed faults; all with snapshots; some do; without crashes, none does."""
     tokens = [Token(seed) for seed in range(200)]
-    plans = {token: plan for token in tokens if (plan := schedule.plan_of(token)).snapshot_crashes}
+    plans = {token: plan for token in tokens if (plan := plan_of(token)).snapshot_crashes}
     drawn = [token for token, plan in plans.items() if not plan.is_aimed]
     assert 0.15 * len(tokens) <= len(drawn) <= 0.35 * len(tokens)
-    assert len(plans) - len(drawn) == sum(schedule.plan_of(token).is_aimed for token in tokens)
+    assert len(plans) - len(drawn) == sum(plan_of(token).is_aimed for token in tokens)
     assert all(plan.snapshot_interval for plan in plans.values())
     assert any(run_seed(token).injected.get("snapshot-crash") for token in list(plans)[:8])
     without = ScheduleOptions(faults=frozenset(SWITCHES) - {"crashes"})
-    assert not any(schedule.plan_of(Token(token.seed, without)).snapshot_crashes for token in plans)
+    assert not any(plan_of(Token(token.seed, without)).snapshot_crashes for token in plans)
 
 
 def test_aimed_faults_are_on_files_alone() -> None:

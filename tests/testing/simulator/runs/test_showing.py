@@ -15,18 +15,18 @@ from raftlog.testing.simulator.choices import ChoiceName
 from raftlog.testing.simulator.runs.itf import itf_trace
 from raftlog.testing.simulator.runs.page import page_html
 from raftlog.testing.simulator.runs.picture import picture_lines, script_lines
-from raftlog.testing.simulator.runs.schedule import Schedule, Token, record, run_seed
+from raftlog.testing.simulator.runs.schedule import Schedule, Token, plan_of
 from raftlog.testing.simulator.runs.telling import tell
 from raftlog.testing.simulator.story import ReplicaState, Story, StoryEvent
+from tests.testing.simulator.known_schedules import outcome_of, recorded, told
 
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_a_story_changes_nothing(seed: int) -> None:
     """A run that is taken down is the same, and the story has each message, loss, crash and answer."""
-    schedule, outcome = record(Token(seed))
-    told = tell(schedule)
-    events = told.story.events
-    assert told.outcome == outcome == run_seed(Token(seed))
+    run = told(seed)
+    outcome, events = run.outcome, run.story.events
+    assert outcome == recorded(seed)[1] == outcome_of(seed)
     kinds = [event.kind for event in events]
     assert kinds.count("arrived") == outcome.delivered
     assert kinds.count("lost") == outcome.lost
@@ -40,7 +40,7 @@ def test_a_story_changes_nothing(seed: int) -> None:
 
 def test_messages_are_sent_before_they_arrive() -> None:
     """By their numbers: each arrives, or is lost, after it was sent, from the same sender to the same receiver."""
-    events = tell(record(Token(0))[0]).story.events
+    events = told(0).story.events
     sent: dict[int, StoryEvent] = {}
     for event in events:
         if event.kind == "sent":
@@ -53,7 +53,7 @@ def test_messages_are_sent_before_they_arrive() -> None:
 
 def test_the_script_has_a_line_for_each_event() -> None:
     """But for messages that were sent: they have one where they arrive or are lost."""
-    events = tell(record(Token(0))[0], end_ms=2_000).story.events
+    events = tell(recorded(0)[0], end_ms=2_000).story.events
     lines = list(script_lines(events))
     assert len(lines) == sum(event.kind != "sent" for event in events)
     assert any(re.search(r" 330 ms  |ms  replica \d +is leader, epoch 1", line) for line in lines)
@@ -62,8 +62,8 @@ def test_the_script_has_a_line_for_each_event() -> None:
 @pytest.mark.parametrize("seed", [0, 7])
 def test_the_picture_has_a_row_for_each_event(seed: int) -> None:
     """All rows are as wide as the columns, or less; an arrow starts at its sender and ends at its receiver."""
-    told = tell(record(Token(seed))[0], end_ms=5_000)
-    events, replicas = told.story.events, told.replicas
+    run = tell(recorded(seed)[0], end_ms=5_000)
+    events, replicas = run.story.events, run.replicas
     head, *rows = picture_lines(events, replicas)
     shown = [event for event in events if event.kind != "sent"]
     assert len(rows) == len(shown)
@@ -97,9 +97,9 @@ class _Parser(html.parser.HTMLParser):
 
 def test_the_page_has_an_arrow_for_each_message() -> None:
     """And a stub for each that is lost; what is violated is on top, and words are escaped."""
-    schedule, _ = record(Token(1))
-    told = tell(schedule, end_ms=20_000)
-    events, replicas = told.story.events, told.replicas
+    schedule, _ = recorded(1)
+    run = tell(schedule, end_ms=20_000)
+    events, replicas = run.story.events, run.replicas
     page = page_html("violated: <b>", ["a & b"], events, replicas, is_violated=True)
     parser = _Parser()
     parser.feed(page)
@@ -129,7 +129,7 @@ def test_a_page_of_no_events() -> None:
 
 def test_errors_have_their_names() -> None:
     """Beside their numbers, as Kafka names them; a number without a name stays alone."""
-    events = tell(record(Token(0))[0]).story.events
+    events = told(0).story.events
     codes = {each for event in events for each in re.findall(r"error (-?\d+(?: [A-Z_]+)?)", event.words)}
     assert codes
     for code in codes:
@@ -143,38 +143,38 @@ def test_errors_have_their_names() -> None:
 
 def test_lost_messages_are_said_to_be() -> None:
     """In a calm run, the first message of one replica to another is lost by one choice."""
-    plan = record(Token(0))[0].plan
-    told = tell(Schedule(plan, {ChoiceName("loss", (1, 2), 0): 1}), end_ms=2_000)
-    assert told.outcome.lost == 1
-    assert [(event.sender, event.replica) for event in told.story.events if event.kind == "lost"] == [(1, 2)]
+    plan = plan_of(Token(0))
+    run = tell(Schedule(plan, {ChoiceName("loss", (1, 2), 0): 1}), end_ms=2_000)
+    assert run.outcome.lost == 1
+    assert [(event.sender, event.replica) for event in run.story.events if event.kind == "lost"] == [(1, 2)]
 
 
 def test_a_trace_for_model_checkers() -> None:
     """Each state has all variables of all replicas; what the core promises holds in it; it ends as the logs do."""
-    told = tell(record(Token(0))[0])
-    trace = json.loads(itf_trace(told.story.states, told.replicas, "seed 0"))
+    run = told(0)
+    trace = json.loads(itf_trace(run.story.states, run.replicas, "seed 0"))
     assert trace["#meta"]["format"] == "ITF"
-    assert [state["#meta"]["index"] for state in trace["states"]] == list(range(len(told.story.states) + 1))
+    assert [state["#meta"]["index"] for state in trace["states"]] == list(range(len(run.story.states) + 1))
     leaders: dict[int, int] = {}
     last_ms = 0
     for state in trace["states"]:
         assert set(state) == {"#meta", *trace["vars"]}
         values = {name: dict(state[name]["#map"]) for name in trace["vars"] if name != "timeMs"}
-        for replica in told.replicas:
+        for replica in run.replicas:
             assert values["durableEnd"][replica] <= values["end"][replica]
             assert values["highWatermark"][replica] <= values["end"][replica]
             if values["role"][replica] == "leader":
                 assert leaders.setdefault(values["epoch"][replica], replica) == replica
         assert state["timeMs"] >= last_ms
         last_ms = state["timeMs"]
-    assert len(leaders) == told.outcome.leaders
+    assert len(leaders) == run.outcome.leaders
     assert len(set(values["end"].values())) == 1
-    assert sum("stopped" in dict(state["role"]["#map"]).values() for state in trace["states"]) >= told.outcome.crashes
+    assert sum("stopped" in dict(state["role"]["#map"]).values() for state in trace["states"]) >= run.outcome.crashes
 
 
 def test_states_change() -> None:
     """No state of a replica is the one before it."""
-    states = tell(record(Token(0))[0], end_ms=10_000).story.states
+    states = tell(recorded(0)[0], end_ms=10_000).story.states
     latest: dict[int, ReplicaState] = {}
     for state in states:
         if state.replica in latest:

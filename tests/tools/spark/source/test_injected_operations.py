@@ -68,12 +68,13 @@ def check(
     return said
 
 
+@pytest.mark.parametrize("share", [8, pytest.param(2, marks=pytest.mark.volume)])
 @pytest.mark.parametrize("fails", [True, False])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_what_a_query_lacks(
-    operation: Operation, fails: bool, moment_count: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    operation: Operation, fails: bool, share: int, moment_count: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Records that were there throughout are rows, or the loss is an error, or is logged. Some of all moments."""
-    moments = range(fails, moment_count, 15 if operation in QUIET else 4)
+    moments = range(fails, moment_count, 4 * share if operation in QUIET else share)
     said = check(operation, moments, tmp_path, caplog, fails=fails)
     assert (said > 0) == (operation not in QUIET)
