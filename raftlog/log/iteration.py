@@ -17,9 +17,9 @@ Memory is bounded by one read (1 MiB, or one batch that is larger) and, for reco
 from collections.abc import Iterator
 from typing import Final
 
-from raftlog.errors import DivergedLogError, OffsetOutOfRangeError, TruncatedBatchError
+from raftlog.errors import DivergedLogError, OffsetOutOfRangeError
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
-from raftlog.records.batches.batch import RecordBatch, read_batch
+from raftlog.records.batches.batch import RecordBatch, whole_batches
 from raftlog.records.batches.record import Record
 
 _READ_SIZE: Final = 1024 * 1024
@@ -41,7 +41,7 @@ def iterate_batches(
         if not found:
             return
         is_new = True
-        for batch in _whole_batches(found):
+        for batch in whole_batches(found):
             if batch.base_offset >= end:
                 return
             if not is_new and not _is_held(log, batch):
@@ -82,13 +82,3 @@ def _check_given(log: ReplicatedLog, given: RecordBatch) -> None:
         is_same = all(each.epoch == epoch for each in log.snapshot_ids if each.offset == end)
     if not is_same:
         raise DivergedLogError(f"the log no longer has the records read up to offset {end} of epoch {epoch}")
-
-
-def _whole_batches(data: memoryview) -> Iterator[RecordBatch]:
-    position = 0
-    while position < len(data):
-        try:
-            batch, position = read_batch(data, position)
-        except TruncatedBatchError:
-            return
-        yield batch

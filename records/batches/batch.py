@@ -370,3 +370,18 @@ def read_batch(buffer: memoryview | bytes, position: int = 0) -> tuple[RecordBat
         raise TruncatedBatchError(f"a batch of {size} bytes in {left}", "tail-torn", position=position)
     end = position + size
     return RecordBatch(memoryview(buffer)[position:end], position), end
+
+
+def whole_batches(buffer: memoryview | bytes) -> Iterator[RecordBatch]:
+    """Yield the batches of a buffer, up to one that is cut off; their CRCs are checked when their records are.
+
+    Raises:
+        CorruptBatchError: a length is below that of an empty batch.
+    """
+    position = 0
+    while position < len(buffer):
+        try:
+            batch, position = read_batch(buffer, position)
+        except TruncatedBatchError:
+            return
+        yield batch

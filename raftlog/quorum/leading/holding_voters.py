@@ -8,10 +8,9 @@ two voters to one, that would stop the quorum for ever, if the leader loses the 
 Source: KafkaRaftClient#maybeAppendBatches, which flushes all records before any is served. DECISIONS.md 66.
 """
 
-from raftlog.errors import DecodeError
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.seam.log_view import LogView
-from raftlog.records.batches.batch import read_batch
+from raftlog.records.batches.batch import whole_batches
 
 
 def servable_end_offset(leadership: Leadership, log: LogView) -> int:
@@ -38,14 +37,10 @@ def servable_records(leadership: Leadership, log: LogView, records: bytes | memo
     if not is_holding(leadership, log):
         return records
     end = 0
-    while end < len(records):
-        try:
-            batch, next_position = read_batch(records, end)
-        except DecodeError:
-            break
+    for batch in whole_batches(records):
         if batch.base_offset >= log.flushed_offset:
             break
-        end = next_position
+        end += batch.size_bytes
     return records[:end]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading batches of magic 2."""
 
+import itertools
 import tracemalloc
 
 import pytest
@@ -14,7 +15,14 @@ from raftlog.errors import (
     TruncatedBatchError,
     UnsupportedCompressionError,
 )
-from raftlog.records.batches.batch import RecordBatch, TimestampType, add_sequence, read_batch, wrap_int64
+from raftlog.records.batches.batch import (
+    RecordBatch,
+    TimestampType,
+    add_sequence,
+    read_batch,
+    whole_batches,
+    wrap_int64,
+)
 from raftlog.records.batches.compression import CompressionType
 from raftlog.records.batches.record import Header, Record
 from tests.records import vectors
@@ -215,6 +223,15 @@ def test_a_header_that_is_cut_is_refused() -> None:
         RecordBatch(batch_bytes()[:60])
     with pytest.raises(TruncatedBatchError):
         read_batch(b"", 0)
+
+
+@given(st.lists(batches(), max_size=3), st.integers(min_value=0))
+def test_a_buffer_may_end_within_a_batch(written: list[bytes], cut: int) -> None:
+    """The batches before that are read, wherever it ends."""
+    data = b"".join(written)
+    size = len(data) - cut % (len(data) + 1)
+    expected = [each for each, end in zip(written, itertools.accumulate(map(len, written)), strict=True) if end <= size]
+    assert [bytes(each.buffer) for each in whole_batches(data[:size])] == expected
 
 
 def test_batches_compare_by_their_bytes() -> None:

@@ -277,17 +277,6 @@ def test_what_a_machine_prints(tmp_path: Path) -> None:
 
 def test_a_machine_in_the_current_directory(tmp_path: Path) -> None:
     """It is found, in all processes."""
-    done = run_hanging(
-        tmp_path,
-        "--machine",
-        "hanging:Quick",
-        "-j",
-        "2",
-        "--schedules",
-        "2",
-        "--faults",
-        "none",
-        "--machine-timeout",
-        "60",
-    )
+    arguments = ("-j", "2", "--schedules", "2", "--faults", "none", "--machine-timeout", "60")
+    done = run_hanging(tmp_path, "--machine", "hanging:Quick", *arguments)
     assert done.returncode == 0, done.stderr
