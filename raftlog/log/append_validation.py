@@ -18,11 +18,10 @@ from raftlog.errors import (
     InvalidRecordError,
     NonContiguousAppendError,
     RaftLogError,
-    TruncatedBatchError,
 )
 from raftlog.log.replicated_log import LogAppendInfo
 from raftlog.offsets import EpochEntry
-from raftlog.records.batches.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, RecordBatch, read_batch
+from raftlog.records.batches.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, RecordBatch, read_batch, whole_batches
 from raftlog.records.batches.builder import MAGIC
 from raftlog.records.batches.control_batch import check_leaders_control_batch, control_batch_problem
 from raftlog.records.batches.raft_frames import length_problem
@@ -193,14 +192,10 @@ def check_append_as_follower(
     view, taken = memoryview(data), 0
     if len(view) > _MAX_APPEND_SIZE:
         raise _wrong_size(len(view))
-    while taken < len(view):
-        try:
-            batch, end = read_batch(view, taken)
-        except TruncatedBatchError:
-            break  # A leader cuts its response at a limit in bytes, perhaps within a batch.
+    for batch in whole_batches(view):  # A leader cuts its response at a limit in bytes, perhaps within a batch.
         if batch.partition_leader_epoch > epoch:
             break
-        taken = end
+        taken += batch.size_bytes
     least_epoch = last_fetched_epoch if end_offset else 0
     return check_append(view[:taken], None, end_offset, least_epoch) if taken else None
 

@@ -291,7 +291,7 @@ class Raft(ApplicationInputs):
             act(self._replica)
 
     def log_read(self, number: int, records: bytes | memoryview) -> None:
-        """Note batches that were read, of which the last may be cut off. A read that is no longer needed is ignored."""
+        """Note batches that were read; the last one may be cut off. A read that is no longer needed is ignored."""
         if self._replica.halt_reason is None:
             answer_read(self._replica, number, records)  # Nothing else becomes due by it.
 

@@ -11,7 +11,7 @@ from raftlog.errors import QuarantinedLogError
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batches.batch import RecordBatch, read_batch
+from raftlog.records.batches.batch import RecordBatch, whole_batches
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.messages.control import (
@@ -413,10 +413,9 @@ def contents(log: ReplicatedLog) -> list[bytes]:
     batches: list[bytes] = []
     offset = log.start_offset
     while offset < log.end_offset.offset:
-        data, position = bytes(log.read(offset, Isolation.UNCOMMITTED).records), 0
+        data = bytes(log.read(offset, Isolation.UNCOMMITTED).records)
         assert data
-        while position < len(data):
-            batch, position = read_batch(data, position)
+        for batch in whole_batches(data):
             assert batch.base_offset == offset
             batches.append(bytes(batch.buffer))
             offset = batch.next_offset

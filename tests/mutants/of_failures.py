@@ -269,7 +269,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R-two-to-one-torn",
-        "of what was read before a voter set the last batch may be cut off",
+        "the last batch of what was read before a voter set may be cut off",
         "DECISIONS.md 66",
         instead(holding_voters, "servable_records", _as_if_batches_were_whole),
         (f"{HOLDING}::test_a_read_may_end_within_any_batch",),

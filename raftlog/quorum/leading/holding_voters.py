@@ -8,6 +8,9 @@ two voters to one, that would stop the quorum for ever, if the leader loses the 
 Source: KafkaRaftClient#maybeAppendBatches, which flushes all records before any is served. DECISIONS.md 66.
 """
 
+import contextlib
+
+from raftlog.errors import CorruptBatchError
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.records.batches.batch import whole_batches
@@ -26,21 +29,22 @@ def has_more_to_serve(leadership: Leadership, before: LogView, now: LogView) -> 
 def servable_records(leadership: Leadership, log: LogView, records: bytes | memoryview) -> bytes | memoryview:
     """Return what was read, without what may not be served yet.
 
-    While a voter set is held back, only whole batches are served: of one that is cut off it may be unknown where it is.
+    While a voter set is held back, only whole batches are served: the offset of one that is cut off may be unknown.
 
     Args:
         leadership: of this replica.
         log: as it is now.
-        records: batches, of which the last may be cut off. They may have been read at any time since the leadership
-            began, so perhaps beyond the log end that is known.
+        records: batches; the last one may be cut off, and its length may have rotted. They may have been read at any
+            time since the leadership began, so perhaps beyond the log end that is known.
     """
     if not is_holding(leadership, log):
         return records
     end = 0
-    for batch in whole_batches(records):
-        if batch.base_offset >= log.flushed_offset:
-            break
-        end += batch.size_bytes
+    with contextlib.suppress(CorruptBatchError):  # No follower takes a batch of such a length.
+        for batch in whole_batches(records):
+            if batch.base_offset >= log.flushed_offset:
+                break
+            end += batch.size_bytes
     return records[:end]
 
 

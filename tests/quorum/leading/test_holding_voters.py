@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """No replica learns of a voter set before the leader's disk has it."""
 
+import functools
 import itertools
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -59,11 +61,11 @@ def test_records_before_a_voter_set_are_served() -> None:
     assert len(rest) > len(first)
 
 
-def answer_to_a_late_read(cut: int) -> tuple[list[bytes], bytes]:
-    """Return the batches that a late read finds, the last of which is a new voter set, and what of them is served.
+def answer_to_a_late_read(read_of: Callable[[list[bytes]], bytes] = b"".join) -> tuple[list[bytes], bytes]:
+    """Return the batches that a log has when it is read late, a new voter set as the last one, and what is served.
 
     Args:
-        cut: how many bytes of the batches the read leaves out at the end.
+        read_of: what the read gives of these batches.
     """
     core = fenced_leader((1, 2, 3), ReadLog)
     core.append(b"a")
@@ -76,7 +78,7 @@ def answer_to_a_late_read(cut: int) -> tuple[list[bytes], bytes]:
     core.held, core.slow = (), FlushLog
     ask(core, remove_voter_request(replica_key(3)))
     found = [bytes(each.buffer) for each in core.log.batches(LOG_END, Isolation.UNCOMMITTED)]
-    core.raft.log_read(read.number, b"".join(found)[: -cut or None])
+    core.raft.log_read(read.number, read_of(found))
     core.settle()
     (answer,) = answers(core)
     return found, bytes(answer.records or b"")
@@ -84,18 +86,35 @@ def answer_to_a_late_read(cut: int) -> tuple[list[bytes], bytes]:
 
 def test_a_read_that_finds_more_than_was_known_is_cut() -> None:
     """The disk reads later than it was asked to, and finds the voter set that was written meanwhile."""
-    found, records = answer_to_a_late_read(cut=0)
+    found, records = answer_to_a_late_read()
     assert records == b"".join(found[:-1])
     assert len(found) == 3
 
 
+def beginning(batches: list[bytes], size: int) -> bytes:
+    """Return so many bytes of batches."""
+    return b"".join(batches)[:size]
+
+
 def test_a_read_may_end_within_any_batch() -> None:
     """Of records that are cut off anywhere, because of the size that was asked for, the whole batches are served."""
-    found, _ = answer_to_a_late_read(cut=0)
-    size = sum(map(len, found))
-    for cut in range(1, size):
-        whole = [each for each in itertools.accumulate(found[:-1]) if len(each) <= size - cut]
-        assert answer_to_a_late_read(cut) == (found, whole[-1] if whole else b""), cut
+    found, _ = answer_to_a_late_read()
+    for size in range(1, sum(map(len, found))):
+        whole = [each for each in itertools.accumulate(found[:-1]) if len(each) <= size]
+        served = whole[-1] if whole else b""
+        assert answer_to_a_late_read(functools.partial(beginning, size=size)) == (found, served), size
+
+
+@pytest.mark.parametrize("length", [-(2**31), -13, -12, -1, 0, 48])
+def test_a_length_that_has_rotted_ends_no_leader(length: int) -> None:
+    """What comes before it is served."""
+
+    def rotten(batches: list[bytes]) -> bytes:
+        first, second, last = batches
+        return first + second[:8] + length.to_bytes(4, "big", signed=True) + second[12:] + last
+
+    found, records = answer_to_a_late_read(rotten)
+    assert records == found[0]
 
 
 @given(st.integers(0, 4), st.integers(1, 3))

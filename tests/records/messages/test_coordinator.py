@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError, InvalidRecordError
-from raftlog.records.batches.batch import read_batch
+from raftlog.records.batches.batch import whole_batches
 from raftlog.records.messages.coordinator import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -286,9 +286,7 @@ def test_logs_of_real_coordinators(folder: str, topic: str, decoder: str) -> Non
     expected = GOLDEN / folder / "expected" / f"n1.{topic}-0.00000000000000000000.log.{decoder}.txt"
     printed = re.findall(r"\| offset: .* (key: .*)", expected.read_text("utf-8"))
     assert printed
-    position = 0
-    while position < len(data):
-        batch, position = read_batch(data, position)
+    for batch in whole_batches(data):
         for record in () if batch.is_control else batch.records():
             read = read_coordinator_record(topic, record.key, record.value)
             assert isinstance(read, CoordinatorRecord)

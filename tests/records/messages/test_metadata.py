@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError, InvalidRecordError, UnsupportedVersionError
-from raftlog.records.batches.batch import RecordBatch, read_batch
+from raftlog.records.batches.batch import whole_batches
 from raftlog.records.messages.metadata import (
     MetadataRecord,
     metadata_json,
@@ -187,22 +187,13 @@ def test_a_log_of_a_real_quorum() -> None:
     expected = GOLDEN / "dynamic-quorum/expected" / f"n1.{name.replace('/', '.')}.metadata.txt"
     printed = re.findall(r"\| offset: (\d+) .* payload: (.*)", expected.read_text("utf-8"))
     assert printed
-    for batch in batches(data):
+    for batch in whole_batches(data):
         for record in () if batch.is_control else batch.records():
             assert record.value is not None
             read = read_metadata_record(record.value)
             assert (str(record.offset), read.to_json()) == printed.pop(0)
             assert write_metadata_record(read) == record.value
     assert not printed
-
-
-def batches(data: bytes) -> list[RecordBatch]:
-    """Split a log into its batches."""
-    found, position = [], 0
-    while position < len(data):
-        batch, position = read_batch(data, position)
-        found.append(batch)
-    return found
 
 
 @settings(deadline=None, max_examples=75)
@@ -224,7 +215,7 @@ def test_the_quick_way_to_json_is_the_same(data: st.DataObject, record: Metadata
 def test_a_real_log_takes_the_quick_way() -> None:
     """Every data record of a real log is rendered quickly, and as by way of a dict."""
     data = (GOLDEN / "dynamic-quorum/data/n1/__cluster_metadata-0/00000000000000000000.log").read_bytes()
-    for batch in batches(data):
+    for batch in whole_batches(data):
         for record in () if batch.is_control else batch.records():
             assert record.value is not None
             quick = metadata_json(record.value)

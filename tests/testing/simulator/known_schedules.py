@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules that several tests look at, each of which takes a second: run once for all tests of a process.
+"""Whole schedules that several tests look at. Each takes a second, and is run once for all tests of a process.
 
 Tests that change code, or count what a run does, run schedules by themselves.
 """
