@@ -32,13 +32,14 @@ def judge_bootstraps(evidence: Sequence[PartitionEvidence], read: ContentReader 
     """
     directories = log_directories(evidence)
     surveyed = {each.place.log_directory for each in evidence if not each.place.topic}
-    logs = [each for each in evidence if each.is_raft and each.place.log_directory in surveyed]
-    for of_one_id in _by_cluster(logs, directories).values():
+    raft_logs = [each for each in evidence if each.is_raft and each.place.log_directory in surveyed]
+    logs = _by_cluster(raft_logs, directories)
+    for of_one_id in logs.values():
         for together in by_history(of_one_id, lambda log: log):
             yield from _initial_voters(together)
     for cluster_id, of_one_id in _by_cluster([each for each in evidence if not each.place.topic], directories).items():
         files = [file for each in of_one_id if (file := each.small_file(FileKind.BOOTSTRAP_SNAPSHOT)) is not None]
-        has_records = any(log.last_epoch >= 0 for log in _by_cluster(logs, directories).get(cluster_id, ()))
+        has_records = any(log.last_epoch >= 0 for log in logs.get(cluster_id, ()))
         yield from _checkpoints([file for file in files if not file.findings], read, has_records=has_records)
 
 

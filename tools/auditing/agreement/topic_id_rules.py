@@ -49,8 +49,12 @@ def judge_topic_ids(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     """
     directories = log_directories(evidence)
     named = [each for each in map(_named, evidence) if each is not None]
-    history = _histories(evidence)
+    logs: dict[str | None, list[PartitionEvidence]] = {}
+    for log in (each for each in evidence if each.is_raft):
+        logs.setdefault(directories[log.place.log_directory].cluster_id, []).append(log)
     for of_one_id in by_cluster(named, lambda each: directories[each.log_directory].cluster_id).values():
+        cluster_ids = dict.fromkeys(directories[each.log_directory].cluster_id for each in of_one_id)
+        history = _histories(log for cluster_id in cluster_ids for log in logs.get(cluster_id, ()))
         of_one_cluster: dict[int, list[_Named]] = {}
         for each in of_one_id:
             of_one_cluster.setdefault(history.get(each.log_directory, 0), []).append(each)
@@ -72,9 +76,8 @@ def _named(partition: PartitionEvidence) -> _Named | None:
     return _Named(file, partition.place.topic, file.contents["topic_id"])
 
 
-def _histories(evidence: Iterable[PartitionEvidence]) -> dict[str, int]:
+def _histories(logs: Iterable[PartitionEvidence]) -> dict[str, int]:
     """Return, by log directory, the number of the history that its metadata log is of."""
-    logs = (each for each in evidence if each.is_raft)
     numbered = enumerate(by_history(logs, lambda log: log))
     return {log.place.log_directory: number for number, logs_of_one in numbered for log in logs_of_one}
 

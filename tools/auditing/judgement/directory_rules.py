@@ -42,16 +42,20 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
     copies = list(_same_directory(directories))
     yield from copies
     copied = {finding.path for finding in copies}
-    yield from _same_partition(evidence, [each for each in directories if _path(each) not in copied])
+    originals = [each for each in directories if _path(each) not in copied]
+    yield from _same_partition(evidence, originals)
     shared = {each.directory_id for each in directories if _path(each) in copied}
+    of_copies = {_path(each) for each in directories if each.directory_id in shared}
+    of_cluster: dict[str | None, list[DirectoryIdentity]] = {}
+    for original in originals:
+        of_cluster.setdefault(original.cluster_id, []).append(original)
     for quorum in _quorums(replicas(evidence)):
         same_node = list(_same_node(quorum, copied))
         yield from same_node
         of_twins = {path for finding in same_node for path in _of_node(quorum, finding.path)}
-        of_copies = {_path(each) for each in directories if each.directory_id in shared}
         yield from judge_identities(quorum, voters_in_force(quorum[0]), of_copies | of_twins)
         yield from _other_directory(quorum, shared)
-        yield from judge_granted_votes(quorum, [each for each in directories if _path(each) not in copied])
+        yield from judge_granted_votes(quorum, of_cluster.get(quorum[0].directory.cluster_id, ()))
         yield from judge_votes(quorum)
         view = view_of(quorum)
         yield from _majority(quorum, view)

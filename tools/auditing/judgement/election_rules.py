@@ -46,7 +46,7 @@ def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[Directo
 
     Args:
         quorum: replicas of one log, the most up to date first.
-        directories: all surveyed log directories, including those without a metadata log.
+        directories: all surveyed log directories of their cluster, including those without a metadata log.
     """
     granted, voters = _granted_votes(quorum), voters_in_force(quorum[0])
     newest = {each.key: each for each in reversed(quorum)}  # An old copy is no voter's memory, and is said to be one.
@@ -58,8 +58,6 @@ def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[Directo
             yield _forgotten(replica, epoch)
     for directory in directories:
         key = ReplicaKey(-1 if directory.node_id is None else directory.node_id, directory.directory_id)
-        if directory.cluster_id != quorum[0].directory.cluster_id:
-            continue
         if key.directory_id is not None and key in voters.voter_keys and key not in newest:
             path = directory.path if directory.meta is None else directory.meta.task.path
             yield Finding(path, "election-missing", f"voter {key} has no metadata log, and may vote twice in an epoch")

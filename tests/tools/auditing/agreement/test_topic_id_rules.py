@@ -10,6 +10,7 @@ from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Pla
 from raftlog.tools.auditing.judgement.judgement import judge
 from raftlog.tools.catalogue.findings import Finding
 from tests.tools.auditing.made_quorum import MadeLog
+from tests.work_counts import calls_made
 
 
 def partition(
@@ -114,3 +115,18 @@ def test_clusters_are_not_compared() -> None:
 def test_ids_are_compared_without_log_directories() -> None:
     """Partitions that were named as such are compared too."""
     assert [finding.rule for finding in judge([partition("a", "x"), partition("b", "y")])].count("topic-id") == 1
+
+
+def test_twice_as_many_clusters_are_twice_the_work() -> None:
+    """Topic ids, metadata logs and log directories are compared with those of their own cluster only."""
+
+    def work(clusters: int) -> int:
+        evidence: list[PartitionEvidence] = []
+        for number in range(clusters):
+            log = MadeLog(node=f"n{number:03}")
+            log.lead(1, (1, 2, 3))
+            evidence += [directory(log.node, f"cluster {number}"), log.evidence(), partition(log.node, "x")]
+        evidence.sort(key=lambda each: (each.place.topic_partition, each.place))
+        return calls_made(lambda: list(judge(evidence)))
+
+    assert work(120) < 2.2 * work(60)

@@ -10,6 +10,7 @@ from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.judgement.directory_rules import judge_directories
 from raftlog.tools.auditing.judgement.replica_rules import judge_replicas
 from tests.tools.auditing.made_quorum import MadeLog, histories, log_directory, voter, voters
+from tests.work_counts import calls_made
 
 
 def divided(*logs: PartitionEvidence) -> list[list[str]]:
@@ -17,11 +18,11 @@ def divided(*logs: PartitionEvidence) -> list[list[str]]:
     return [[each.place.log_directory for each in group] for group in by_history(logs, lambda log: log)]
 
 
-def later(log: MadeLog, node: str) -> PartitionEvidence:
-    """A log like another one that was written a day later, on some node."""
-    day_ms = 86_400_000
+def later(log: MadeLog, node: str, days: int = 1) -> PartitionEvidence:
+    """A log like another one that was written some days later, on some node."""
+    delay_ms = days * 86_400_000
     log.node = node
-    log.epochs = [attrs.evolve(seen, timestamp=seen.timestamp + day_ms) for seen in log.epochs]
+    log.epochs = [attrs.evolve(seen, timestamp=seen.timestamp + delay_ms) for seen in log.epochs]
     return log.evidence()
 
 
@@ -76,6 +77,22 @@ def test_one_epoch_with_two_leaders_is_no_other_cluster() -> None:
     logs = [one.evidence(), other.evidence()]
     assert divided(*logs) == [["n1", "n2"]]
     assert [finding.rule for finding in judge_replicas(logs, read_batches)] == ["replica-leader"]
+
+
+def test_each_log_is_read_once() -> None:
+    """One log more costs a few comparisons, not that all logs are read again: each here is of another cluster."""
+
+    def work(clusters: int) -> int:
+        logs = [MadeLog(node=f"n{number}") for number in range(clusters)]
+        for number, log in enumerate(logs):
+            log.bootstrap(voters(2 * number, 2 * number + 1))
+            for epoch in range(20):
+                log.lead(2 * number + epoch % 2, (2 * number, 2 * number + 1))
+        evidence = [later(log, log.node, days) for days, log in enumerate(logs)]
+        assert len(by_history(evidence, lambda log: log)) == clusters
+        return calls_made(lambda: by_history(evidence, lambda log: log))
+
+    assert work(20) < 2.2 * work(10)
 
 
 def test_two_clusters_are_two_quorums_of_directories() -> None:
