@@ -18,6 +18,7 @@ import pytest
 
 from raftlog.errors import NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
+from tests import quick_java
 from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 
@@ -241,11 +242,13 @@ def test_spark_finds_the_source_in_an_installed_wheel(installed: Path) -> None:
         import pkgutil, sys
         from raftlog.tools.spark.session import session
         print(*(found.module_finder.path for found in pkgutil.iter_modules() if found.name == "pyspark_raftlog"))
-        with session("local[1]", {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}) as spark:
+        with session("local[1]") as spark:
             print(spark.read.format("raftlog").option("view", "batches").load(sys.argv[1]).count() > 0)
     """
     log = next((ROOT / "tests" / "golden" / "dynamic-quorum").rglob("*.log"))
-    door, found = run(installed / "python", "-c", inspect.cleandoc(code), log, cwd=installed).splitlines()
+    door, found = run(
+        installed / "python", "-c", inspect.cleandoc(code), log, cwd=installed, **quick_java.OF_SPARK
+    ).splitlines()
     assert Path(door).is_relative_to(installed.parent)
     assert found == "True"
 

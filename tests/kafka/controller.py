@@ -5,7 +5,6 @@ Maven fetches a whole server (server/pom.xml); the controller listens on a free 
 """
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -20,7 +19,7 @@ from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.messages.control import LeaderChangeMessage, read_control_record
 from tests.hang_limit import HANG_S
 from tests.kafka.dump_tool import JVM_OPTIONS
-from tests.kafka.one_at_a_time import one_at_a_time
+from tests.kafka.java_programs import fetched
 
 POM = Path(__file__).resolve().parent / "server" / "pom.xml"
 NEWEST_RELEASE = "4.3.1"
@@ -44,15 +43,7 @@ def install_jars(pom: Path, release: str) -> Path:
     Raises:
         subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
     """
-    folder = pom.parent / "target" / release / "lib"
-    installed = folder.parent / "installed"
-    with one_at_a_time():
-        if not installed.exists() or installed.stat().st_mtime < pom.stat().st_mtime:
-            shutil.rmtree(folder, ignore_errors=True)
-            command = ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={release}", "dependency:copy-dependencies"]
-            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
-            installed.touch()
-    return folder
+    return fetched(pom, pom.parent / "target" / release, f"-Dkafka.version={release}")
 
 
 _held: list[socket.socket] = []

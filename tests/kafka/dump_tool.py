@@ -18,9 +18,9 @@ import attrs
 import pytest
 
 from raftlog.records.messages import releases
+from tests import quick_java
 from tests.hang_limit import HANG_S
-from tests.kafka.java_programs import class_path
-from tests.kafka.one_at_a_time import one_at_a_time
+from tests.kafka.java_programs import class_path, fetched
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "target"
@@ -28,10 +28,8 @@ DIALECTS = tuple(releases.DIALECTS)
 CORPUS_DIALECT = "4.3"
 """The release whose outputs came with the corpus; what the others print of it is in tests/golden/dialects."""
 NEEDED_PROGRAMS = ("java", "javac", "mvn")
-# The first compiler alone: a JVM that lives for two seconds never earns back the second one's work.
 JVM_OPTIONS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
+    *quick_java.OPTIONS,
     "-Xmx768m",
     "-Dfile.encoding=UTF-8",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",  # of what Kafka logs, if a class path has that logger
@@ -74,16 +72,7 @@ def install(dialect: str) -> Path:
     Raises:
         subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
     """
-    folder = TARGET / dialect / "lib"
-    installed = TARGET / dialect / "installed"
-    pom = HERE / "pom.xml"
-    with one_at_a_time():
-        if not installed.exists() or installed.stat().st_mtime < pom.stat().st_mtime:
-            shutil.rmtree(folder, ignore_errors=True)
-            command = ["mvn", "-q", "-B", "-f", str(pom), "-P", f"kafka-{dialect}", "dependency:copy-dependencies"]
-            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
-            installed.touch()
-    return folder
+    return fetched(HERE / "pom.xml", TARGET / dialect, "-P", f"kafka-{dialect}")
 
 
 def dump_many(dialect: str, calls: Sequence[Sequence[str]], folder: Path) -> list[Dump]:

@@ -20,6 +20,7 @@ from raftlog.records.messages.raft.raft_messages import (
     read_rpc,
     write_rpc,
 )
+from tests import quick_java
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import NEWEST_RELEASE, install_jars
@@ -123,7 +124,7 @@ class RaftOracle:
         compiled = classes / "compiled"
         with one_at_a_time():
             if not compiled.exists() or compiled.stat().st_mtime < max(each.stat().st_mtime for each in sources):
-                command = ["javac", "-d", str(classes), "-cp", joined, *map(str, sources)]
+                command = ["javac", *quick_java.OF_COMPILER, "-d", str(classes), "-cp", joined, *map(str, sources)]
                 subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
                 compiled.touch()
         return joined

@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 from raftlog.errors import NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
 from raftlog.tools.spark.session import register, session
+from tests import quick_java
 from tests.signal_handlers import handlers, put_back
 
 QUICK_START = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # tests run new code more often than hot code
+    "spark.driver.extraJavaOptions": quick_java.TEXT,
     "spark.sql.shuffle.partitions": "2",
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests import quick_java
 from tests.hang_limit import HANG_S
 
 
@@ -18,7 +19,7 @@ def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> 
     return subprocess.run(
         [sys.executable, "-c", inspect.cleandoc(code), *arguments],
         cwd=folder,
-        env=os.environ | environment,
+        env=os.environ | quick_java.OF_SPARK | environment,
         timeout=HANG_S,
         capture_output=True,
         text=True,

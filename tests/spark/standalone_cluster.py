@@ -13,14 +13,14 @@ import attrs
 import pyspark
 
 from raftlog.tools.spark.java_runtime import java_home
+from tests import quick_java
 from tests.hang_limit import HANG_S
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DEFAULTS = f"""
 spark.executor.memory 512m
-spark.executor.extraJavaOptions {QUICK_START}
-spark.driver.extraJavaOptions {QUICK_START}
+spark.executor.extraJavaOptions {quick_java.TEXT}
+spark.driver.extraJavaOptions {quick_java.TEXT}
 spark.sql.shuffle.partitions 2
 """
 
@@ -38,7 +38,7 @@ class Program:
         environment = os.environ | {
             "JAVA_HOME": str(java_home()),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+            "SPARK_DAEMON_JAVA_OPTS": quick_java.TEXT,
         }
         self.log = log
         self._process = subprocess.Popen(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests import quick_java
 from tests.golden_files import GOLDEN
 from tests.hang_limit import HANG_S
 from tests.object_store import ObjectStore, copied
@@ -154,6 +155,7 @@ def test_spark_submit_runs_with_what_spark_env_prints(tmp_path: Path) -> None:
     words = [str(each) for each in (submit, "--master", "local[1]", "--conf", "spark.ui.enabled=false", job, log)]
     own = ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
     environment = {name: value for name, value in os.environ.items() if name not in own}
+    environment |= quick_java.OF_SPARK
     environment |= {"PATH": path_without_java(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path / "a cache")}
     done = subprocess.run(
         ["sh", "-c", script, "sh", *words],

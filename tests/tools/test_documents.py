@@ -2,6 +2,7 @@
 """The code in the documents works: the example of the README, and the demo."""
 
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
@@ -17,6 +18,7 @@ from raftlog.records.rules import RULES
 from raftlog.tools.catalogue.audit_columns import TABLES, schema
 from raftlog.tools.dump.dump_options import parse_options
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
+from tests import quick_java
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.readme import blocks, log_example, log_script, run_shell
@@ -195,7 +197,8 @@ def test_the_demo_shows_the_history(
 @pytest.mark.spark
 def test_the_demo_runs() -> None:
     """Run as make does, it prints the same, and both engines find the same."""
-    done = subprocess.run([sys.executable, "docs/demo.py"], capture_output=True, text=True, check=True, cwd=ROOT)
+    command, environment = [sys.executable, "docs/demo.py"], os.environ | quick_java.OF_SPARK
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     words = " ".join(done.stdout.split())
 
     assert done.stderr == ""
