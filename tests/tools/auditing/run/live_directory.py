@@ -4,6 +4,7 @@
 import os
 import shutil
 import struct
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -213,6 +214,8 @@ OPERATIONS: Final = (
 class Moments:
     """The moments at which a node may do something: before each look at a directory or file, and each read.
 
+    Threads that read at the same time wait for each other, so that each step is done when the next one begins.
+
     Args:
         steps: what the node does.
         first: the moment of the first step; each other is at the moment after.
@@ -223,15 +226,17 @@ class Moments:
         self._steps = list(steps)
         self._first = first
         self._at_once = at_once
+        self._turn = threading.RLock()
         self.count = 0
 
     def pass_one(self) -> None:
         """A moment passes."""
-        while self._steps and self.count >= self._first:
-            self._steps.pop(0)()
-            if not self._at_once:
-                break
-        self.count += 1
+        with self._turn:
+            while self._steps and self.count >= self._first:
+                self._steps.pop(0)()
+                if not self._at_once:
+                    break
+            self.count += 1
 
     def end(self) -> None:
         """The rest happens, after all looks."""

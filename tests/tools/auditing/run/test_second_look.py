@@ -2,6 +2,7 @@
 """A directory that a node writes to is never blamed for what the node does, and damage beside it is still found."""
 
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -51,6 +52,22 @@ def moment_count(tmp_path_factory: pytest.TempPathFactory) -> int:
     moments = Moments()
     assert grave(during(LiveNode(tmp_path_factory.mktemp("still") / "node"), moments)) == []
     return moments.count
+
+
+def test_a_step_is_done_when_the_next_one_begins() -> None:
+    """Also if two threads read, as those of `diff` do."""
+    done = list[str]()
+
+    def first() -> None:
+        other = threading.Thread(target=moments.pass_one, daemon=True)
+        other.start()
+        other.join(0.1)  # It waits for this step, or else it does the other one now.
+        done.append("first")
+
+    moments = Moments([first, lambda: done.append("second")], at_once=True)
+    moments.pass_one()
+
+    assert done == ["first", "second"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
