@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-volume test-bounds test-asan test-kafka test-browser test-spark campaign simulation-campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright fix clean python
+.PHONY: help demo test test-slow test-volume test-bounds test-asan test-kafka test-browser test-spark campaign simulation-campaign crashes kill-matrix audit-table bench bench-quick bench-spark check check-mypy check-pyright check-layers fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -88,8 +88,7 @@ bench-spark: $(KERNEL) ## measure the Spark source and the audit on Spark, and w
 check: $(READY) ## say whether the code is in order, and change nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync check-mypy check-pyright
-	$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync check-mypy check-pyright check-layers
 	$(PYTEST) tests/test_tidy.py tests/test_layering.py tests/test_forgotten.py tests/test_public_api.py tests/test_packaging.py \
 		-n auto --maxprocesses 8 --dist loadfile
 
@@ -98,6 +97,9 @@ check-mypy:
 
 check-pyright:
 	$(BIN)/pyright --warnings
+
+check-layers:
+	$(BIN)/lint-imports --no-logo
 
 fix: $(READY) ## let ruff mend and format what it can
 	$(BIN)/ruff check --fix
