@@ -226,12 +226,12 @@ class Moments:
         self._steps = list(steps)
         self._first = first
         self._at_once = at_once
-        self._turn = threading.RLock()
+        self.turn = threading.RLock()
         self.count = 0
 
     def pass_one(self) -> None:
         """A moment passes."""
-        with self._turn:
+        with self.turn:
             while self._steps and self.count >= self._first:
                 self._steps.pop(0)()
                 if not self._at_once:

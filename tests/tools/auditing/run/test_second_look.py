@@ -16,6 +16,7 @@ from raftlog.tools.auditing.run.second_look import look_again
 from raftlog.tools.auditing.survey.survey import survey
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.findings import Finding
+from tests.hang_limit import HANG_S
 from tests.tools.auditing.run.live_directory import OPERATIONS, LiveNode, Moments, Step
 from tests.tools.made_logs import flip
 
@@ -55,19 +56,21 @@ def moment_count(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def test_a_step_is_done_when_the_next_one_begins() -> None:
-    """Also if two threads read, as those of `diff` do."""
-    done = list[str]()
+    """Also if two threads read, as those of `diff` do: no other thread has its turn until then."""
+    is_free = list[bool]()
 
-    def first() -> None:
-        other = threading.Thread(target=moments.pass_one, daemon=True)
+    def look() -> None:
+        is_free.append(moments.turn.acquire(blocking=False))
+
+    def step() -> None:
+        other = threading.Thread(target=look)
         other.start()
-        other.join(0.1)  # It waits for this step, or else it does the other one now.
-        done.append("first")
+        other.join(HANG_S)
 
-    moments = Moments([first, lambda: done.append("second")], at_once=True)
+    moments = Moments([step])
     moments.pass_one()
 
-    assert done == ["first", "second"]
+    assert is_free == [False]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
