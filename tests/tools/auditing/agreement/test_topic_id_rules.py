@@ -112,6 +112,17 @@ def test_clusters_are_not_compared() -> None:
     assert blamed(*same, *(log.evidence() for log in logs), mine, theirs) == ["b/orders-0"]
 
 
+def test_another_cluster_does_not_divide_one() -> None:
+    """A log that shows nothing belongs with those of its cluster id, and not with any other log that it may fit."""
+    other, empty, led = MadeLog(node="a"), MadeLog(node="b"), MadeLog(node="c")
+    other.lead(2, (1, 2, 3))
+    led.lead(1, (1, 2, 3))
+    led.epochs = [attrs.evolve(seen, timestamp=seen.timestamp + 1) for seen in led.epochs]
+    named = [directory("a", "one"), directory("b", "two"), directory("c", "two")]
+    logs = [log.evidence() for log in (other, empty, led)]
+    assert blamed(*named, *logs, partition("b", "x"), partition("c", "y")) == ["c/orders-0"]
+
+
 def test_ids_are_compared_without_log_directories() -> None:
     """Partitions that were named as such are compared too."""
     assert [finding.rule for finding in judge([partition("a", "x"), partition("b", "y")])].count("topic-id") == 1
