@@ -39,6 +39,11 @@ def class_path(jars: Path, program: Path) -> str:
     compiled = classes / f"{program.stem}.class"
     with one_at_a_time():
         if not compiled.exists() or compiled.stat().st_mtime < program.stat().st_mtime:
-            command = ["javac", *quick_java.OF_COMPILER, "-d", str(classes), "-cp", f"{jars}{os.sep}*", str(program)]
-            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+            compile_java(jars, classes, program)
     return f"{classes}{os.pathsep}{jars}{os.sep}*"
+
+
+def compile_java(jars: Path, classes: Path, *sources: Path) -> None:
+    """Compile sources that use the jars of one folder into another."""
+    command = ["javac", *quick_java.OF_COMPILER, "-d", str(classes), "-cp", f"{jars}{os.sep}*", *map(str, sources)]
+    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)

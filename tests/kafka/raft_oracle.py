@@ -20,10 +20,9 @@ from raftlog.records.messages.raft.raft_messages import (
     read_rpc,
     write_rpc,
 )
-from tests import quick_java
-from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import NEWEST_RELEASE, install_jars
+from tests.kafka.java_programs import compile_java
 from tests.kafka.one_at_a_time import one_at_a_time
 from tests.kafka.raft_coverage import agent_option
 
@@ -124,8 +123,7 @@ class RaftOracle:
         compiled = classes / "compiled"
         with one_at_a_time():
             if not compiled.exists() or compiled.stat().st_mtime < max(each.stat().st_mtime for each in sources):
-                command = ["javac", *quick_java.OF_COMPILER, "-d", str(classes), "-cp", joined, *map(str, sources)]
-                subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+                compile_java(jars, classes, *sources)
                 compiled.touch()
         return joined
 

@@ -29,6 +29,11 @@ class DirectoryIdentity:
     node_id: int | None = None
     directory_id: uuid.UUID | None = None
 
+    @property
+    def identity_path(self) -> str:
+        """What findings about the identity name: the file, or the directory if it has none."""
+        return self.path if self.meta is None else self.meta.task.path
+
 
 def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, DirectoryIdentity]:
     """Return the log directories of some places, by path."""

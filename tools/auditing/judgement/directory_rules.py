@@ -42,10 +42,10 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
     copies = list(_same_directory(directories))
     yield from copies
     copied = {finding.path for finding in copies}
-    originals = [each for each in directories if _path(each) not in copied]
+    originals = [each for each in directories if each.identity_path not in copied]
     yield from _same_partition(evidence, originals)
-    shared = {each.directory_id for each in directories if _path(each) in copied}
-    of_copies = {_path(each) for each in directories if each.directory_id in shared}
+    shared = {each.directory_id for each in directories if each.identity_path in copied}
+    of_copies = {each.identity_path for each in directories if each.directory_id in shared}
     of_cluster: dict[str | None, list[DirectoryIdentity]] = {}
     for original in originals:
         of_cluster.setdefault(original.cluster_id, []).append(original)
@@ -141,7 +141,7 @@ def _same_node(quorum: Iterable[Replica], copied: set[str]) -> Iterator[Finding]
     known = sorted(
         (each.directory for each in quorum if each.directory.node_id is not None), key=lambda each: each.path
     )
-    originals = [directory for directory in known if _path(directory) not in copied]
+    originals = [directory for directory in known if directory.identity_path not in copied]
     for first, other in _repeated(originals, [directory.node_id for directory in originals]):
         reason = f"node {other.node_id} is that of {first.path} too, and both have a metadata log"
         yield _finding(other, "node-twice", reason)
@@ -150,8 +150,8 @@ def _same_node(quorum: Iterable[Replica], copied: set[str]) -> Iterator[Finding]
 def _of_node(quorum: Iterable[Replica], path: str) -> Iterator[str]:
     """Yield the paths of the meta.properties that have the same node id as that of a path."""
     directories = [replica.directory for replica in quorum]
-    ids = {directory.node_id for directory in directories if _path(directory) == path}
-    return (_path(directory) for directory in directories if directory.node_id in ids)
+    ids = {directory.node_id for directory in directories if directory.identity_path == path}
+    return (directory.identity_path for directory in directories if directory.node_id in ids)
 
 
 def _repeated(values: Iterable[T], keys: Iterable[Hashable]) -> Iterator[tuple[T, T]]:
@@ -204,9 +204,5 @@ def _misnamed(quorum: Sequence[Replica], view: QuorumView) -> Iterator[Finding]:
                 yield misnamed(snapshot_id, doubted.path, doubted.reason, is_certain=doubted.is_certain)
 
 
-def _path(directory: DirectoryIdentity) -> str:
-    return directory.path if directory.meta is None else directory.meta.task.path
-
-
 def _finding(directory: DirectoryIdentity, rule: str, reason: str) -> Finding:
-    return Finding(_path(directory), rule, reason)
+    return Finding(directory.identity_path, rule, reason)

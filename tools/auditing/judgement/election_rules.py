@@ -59,8 +59,8 @@ def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[Directo
     for directory in directories:
         key = ReplicaKey(-1 if directory.node_id is None else directory.node_id, directory.directory_id)
         if key.directory_id is not None and key in voters.voter_keys and key not in newest:
-            path = directory.path if directory.meta is None else directory.meta.task.path
-            yield Finding(path, "election-missing", f"voter {key} has no metadata log, and may vote twice in an epoch")
+            reason = f"voter {key} has no metadata log, and may vote twice in an epoch"
+            yield Finding(directory.identity_path, "election-missing", reason)
 
 
 def _granted_votes(quorum: Iterable[Replica]) -> dict[int, int]:
